@@ -1,0 +1,3 @@
+//! The celltile command.
+
+fn main() {}

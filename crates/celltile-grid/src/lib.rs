@@ -1,0 +1,1 @@
+//! Rectilinear chunk grids: arithmetic and metadata, no I/O.

@@ -1,0 +1,1 @@
+//! Converts what other tools write to deltacells datasets, and back.

@@ -1,0 +1,1 @@
+//! Single-cell count matrices in the deltacells format.
