@@ -1,0 +1,77 @@
+# The only entry points; .ci/run calls nothing else. Each target works alone on a fresh clone: what it needs is put into .cache/.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+ROOT := $(CURDIR)
+CACHE := $(ROOT)/.cache
+VENV := $(CACHE)/venv
+VENV_STAMP := $(VENV)/.installed
+PYTHON ?= python3
+CARGO ?= cargo
+TARGET_DIR := $(or $(CARGO_TARGET_DIR),$(ROOT)/target)
+
+FUZZ_SECONDS ?= 60
+SOAK_SECONDS ?= 600
+DEMO_CELLS ?= 20000
+BENCH_CELLS ?= 20000
+
+# Build scripts find the venv's CMake; tests find its Python.
+export PATH := $(VENV)/bin:$(CACHE)/cargo/bin:$(PATH)
+export CARGO_TERM_COLOR ?= auto
+
+.PHONY: help demo test bench fuzz soak interop lint docs build python
+
+help:
+	@echo 'make demo      simulate 20,000 cells, convert, verify, inspect, export, compare'
+	@echo 'make test      every test, doctests included'
+	@echo 'make lint      formatting, clippy, rustdoc, Python lint, paths'
+	@echo 'make bench     decoding speed beside libzstd alone, and the table of presets'
+	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS (60)'
+	@echo 'make soak      random kills of conversions for SOAK_SECONDS (600)'
+	@echo 'make interop   what other readers make of what we write'
+	@echo 'make docs      API documentation'
+
+# A virtual environment with pinned packages: readers to test against, the linter, and CMake for build scripts.
+$(VENV_STAMP): python/requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo 'Python 3.11 or newer is needed (set PYTHON=...)' >&2; exit 1; }
+	test -x $(VENV)/bin/python || $(PYTHON) -m venv $(VENV) \
+	  || { echo "Python's venv module is needed (Debian: apt-get install python3-venv)" >&2; exit 1; }
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements-dev.txt
+	touch $@
+
+python: $(VENV_STAMP)
+
+build: $(VENV_STAMP)
+	$(CARGO) build --release --locked -p celltile-cli
+
+demo: build
+	$(VENV)/bin/python scripts/demo.py --celltile $(TARGET_DIR)/release/celltile --cells $(DEMO_CELLS)
+
+# Nextest runs each test in a process of its own, but no doctests.
+test: export CELLTILE_TEST_PYTHON := $(VENV)/bin/python
+test: $(VENV_STAMP)
+	if $(CARGO) nextest --version >/dev/null 2>&1; then \
+	  $(CARGO) nextest run --workspace --locked --no-fail-fast; \
+	  $(CARGO) test --workspace --locked --doc; \
+	else \
+	  $(CARGO) test --workspace --locked --no-fail-fast; \
+	fi
+
+bench: build
+	$(VENV)/bin/python scripts/bench.py --celltile $(TARGET_DIR)/release/celltile --cells $(BENCH_CELLS)
+
+lint: $(VENV_STAMP)
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	scripts/lint-paths
+
+docs: $(VENV_STAMP)
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
+	@echo 'See $(TARGET_DIR)/doc/celltile/index.html'
