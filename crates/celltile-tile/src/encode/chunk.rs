@@ -1,0 +1,252 @@
+//! The frames of one tile chunk.
+
+use zstd_safe::CCtx;
+
+use crate::csr::CsrView;
+use crate::error::{Error, Result, Stream};
+use crate::head::ChunkFrames;
+use crate::layout::{EXCEPTION_SLOT, MAX_CHUNK_NNZ, MAX_GENES};
+use crate::memory::{reserve, resize};
+use crate::planes::split;
+use crate::preset::Compression;
+
+/// Encodes tile chunks. Holds a zstd context and its memory, so keep one a thread.
+pub struct ChunkEncoder {
+    zstd: CCtx<'static>,
+    compression: Compression,
+    values: Vec<u16>,
+    planes: Vec<u8>,
+    frame: Vec<u8>,
+}
+
+impl std::fmt::Debug for ChunkEncoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChunkEncoder").field("compression", &self.compression).finish_non_exhaustive()
+    }
+}
+
+/// The frames of one tile chunk, ready for a [`TileAssembler`](crate::TileAssembler).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EncodedChunk {
+    /// Nonzeros of each cell.
+    pub(super) cell_nnz: Vec<u32>,
+    pub(super) nnz: u64,
+    pub(super) n_genes: u32,
+    pub(super) gaps: Vec<u8>,
+    pub(super) vals: Vec<u8>,
+    pub(super) vexc: Option<Vec<u8>>,
+    pub(super) gexc: Option<Vec<u8>>,
+    pub(super) n_vexc: u64,
+    pub(super) n_gexc: u64,
+}
+
+impl EncodedChunk {
+    /// Number of cells.
+    #[must_use]
+    pub const fn n_cells(&self) -> usize {
+        self.cell_nnz.len()
+    }
+
+    /// Number of nonzeros.
+    #[must_use]
+    pub const fn nnz(&self) -> u64 {
+        self.nnz
+    }
+
+    /// Bytes of all frames.
+    #[must_use]
+    pub fn n_bytes(&self) -> usize {
+        self.frames().iter().map(|(_, frame)| frame.len()).sum()
+    }
+
+    /// The frames.
+    #[must_use]
+    pub fn frames(&self) -> ChunkFrames<'_> {
+        ChunkFrames {
+            gaps: &self.gaps,
+            vals: &self.vals,
+            vexc: self.vexc.as_deref(),
+            gexc: self.gexc.as_deref(),
+        }
+    }
+}
+
+/// Positions and payloads of one kind of exception.
+#[derive(Default)]
+struct Exceptions {
+    positions: Vec<u8>,
+    payloads: Vec<u8>,
+}
+
+impl Exceptions {
+    #[cold]
+    fn push(&mut self, position: usize, payload: u32) -> Result<()> {
+        let most = MAX_CHUNK_NNZ;
+        let position = u32::try_from(position).map_err(|_| Error::TooLarge {
+            what: "tile chunk",
+            found: position as u64,
+            most,
+        })?;
+        self.positions.extend(position.to_le_bytes());
+        self.payloads.extend(payload.to_le_bytes());
+        Ok(())
+    }
+
+    const fn len(&self) -> u64 {
+        self.positions.len() as u64 / 4
+    }
+
+    fn content(mut self) -> Option<Vec<u8>> {
+        self.positions.append(&mut self.payloads);
+        Some(self.positions).filter(|content| !content.is_empty())
+    }
+}
+
+impl ChunkEncoder {
+    /// An encoder that compresses so.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Option`] for a level out of range, [`Error::Zstd`] if libzstd cannot be set up or refuses a parameter.
+    pub fn new(compression: Compression) -> Result<Self> {
+        crate::error::check_host(crate::error::LITTLE_ENDIAN_HOST)?;
+        compression.check()?;
+        let mut zstd = CCtx::try_create().ok_or(Error::Zstd("no memory for a compression context"))?;
+        for stream in [Stream::Gaps, Stream::Vals] {
+            compression.apply(stream, &mut zstd)?;
+        }
+        Ok(Self { zstd, compression, values: Vec::new(), planes: Vec::new(), frame: Vec::new() })
+    }
+
+    /// Encodes cells as one tile chunk of a dataset of `n_genes` genes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InputOrder`], [`Error::InputGene`] and [`Error::InputCount`] for what a tile cannot hold, with the cell's
+    /// number in `cells`; [`Error::TooLarge`] for 2^32 nonzeros or more.
+    pub fn encode(&mut self, cells: CsrView<'_>, n_genes: u32) -> Result<EncodedChunk> {
+        check_n_genes(n_genes)?;
+        let nnz = cells.nnz() as u64;
+        if nnz > MAX_CHUNK_NNZ {
+            return Err(Error::TooLarge { what: "tile chunk", found: nnz, most: MAX_CHUNK_NNZ });
+        }
+        let mut cell_nnz = Vec::new();
+        reserve(&mut cell_nnz, cells.n_cells())?;
+        // No cell has more than the chunk, so that the maximum is never taken.
+        cell_nnz.extend(cells.iter().map(|(genes, _)| u32::try_from(genes.len()).unwrap_or(u32::MAX)));
+
+        let gexc = self.collect_gaps(cells, n_genes)?;
+        let gaps = self.compress_values(Stream::Gaps)?;
+        let vexc = self.collect_counts(cells)?;
+        let vals = self.compress_values(Stream::Vals)?;
+        let (n_gexc, n_vexc) = (gexc.len(), vexc.len());
+        let gexc = gexc.content().map(|content| self.compress(Stream::Gexc, &content)).transpose()?;
+        let vexc = vexc.content().map(|content| self.compress(Stream::Vexc, &content)).transpose()?;
+        Ok(EncodedChunk { cell_nnz, nnz, n_genes, gaps, vals, vexc, gexc, n_vexc, n_gexc })
+    }
+
+    /// Fills `values` with the gaps between the genes of each cell.
+    fn collect_gaps(&mut self, cells: CsrView<'_>, n_genes: u32) -> Result<Exceptions> {
+        self.values.clear();
+        reserve(&mut self.values, cells.nnz())?;
+        let mut exceptions = Exceptions::default();
+        for (cell, (genes, _)) in cells.iter().enumerate() {
+            // The first gap is the first gene itself, so it is the only one that may be 0.
+            let mut previous = -1;
+            let mut base = 0;
+            for &gene in genes {
+                if gene <= previous || gene.cast_unsigned() >= n_genes {
+                    return Err(bad_gene(cell, previous, gene, n_genes));
+                }
+                let gap = gene.abs_diff(base);
+                self.values.push(match u16::try_from(gap) {
+                    Ok(gap) => gap,
+                    Err(_) => {
+                        exceptions.push(self.values.len(), gap - u32::from(EXCEPTION_SLOT))?;
+                        EXCEPTION_SLOT
+                    }
+                });
+                (previous, base) = (gene, gene);
+            }
+        }
+        Ok(exceptions)
+    }
+
+    /// Fills `values` with the counts.
+    fn collect_counts(&mut self, cells: CsrView<'_>) -> Result<Exceptions> {
+        self.values.clear();
+        reserve(&mut self.values, cells.nnz())?;
+        let mut exceptions = Exceptions::default();
+        for (position, &count) in cells.counts().iter().enumerate() {
+            self.values.push(match u16::try_from(count) {
+                Ok(count) if count > 0 => count,
+                _ if count > 0 => {
+                    exceptions.push(position, count.cast_unsigned())?;
+                    EXCEPTION_SLOT
+                }
+                _ => return Err(bad_count(cells)),
+            });
+        }
+        Ok(exceptions)
+    }
+
+    fn compress_values(&mut self, stream: Stream) -> Result<Vec<u8>> {
+        let len = self.values.len().saturating_mul(2);
+        resize(&mut self.planes, len)?;
+        split(&self.values, &mut self.planes);
+        let planes = std::mem::take(&mut self.planes);
+        let frame = self.compress(stream, &planes);
+        self.planes = planes;
+        frame
+    }
+
+    fn compress(&mut self, stream: Stream, content: &[u8]) -> Result<Vec<u8>> {
+        self.compression.apply(stream, &mut self.zstd)?;
+        self.frame.clear();
+        reserve(&mut self.frame, zstd_safe::compress_bound(content.len()))?;
+        // One call with all of the content: the frame states its content size.
+        self.zstd
+            .compress2(&mut self.frame, content)
+            .map_err(|code| Error::Zstd(zstd_safe::get_error_name(code)))?;
+        Ok(self.frame.as_slice().to_vec())
+    }
+}
+
+pub(super) fn check_n_genes(n_genes: u32) -> Result<()> {
+    if (1..=MAX_GENES).contains(&n_genes) {
+        return Ok(());
+    }
+    Err(Error::Option { option: "n_genes", found: n_genes.to_string(), expected: "1 to 2^31" })
+}
+
+#[cold]
+fn bad_gene(cell: usize, previous: i32, gene: i32, n_genes: u32) -> Error {
+    if gene < 0 || gene.cast_unsigned() >= n_genes {
+        Error::InputGene { cell, gene, n_genes }
+    } else {
+        Error::InputOrder { cell, previous, gene }
+    }
+}
+
+#[cold]
+fn bad_count(cells: CsrView<'_>) -> Error {
+    for (cell, (genes, counts)) in cells.iter().enumerate() {
+        if let Some((&gene, &count)) = genes.iter().zip(counts).find(|(_, count)| **count < 1) {
+            return Error::InputCount { cell, gene, count };
+        }
+    }
+    // Unreachable: there was one.
+    Error::NotCsr("a count below 1".into())
+}
+
+impl Error {
+    /// Renumbers the cell of an error about input: it was counted from `first`.
+    pub(super) fn with_first_cell(mut self, first: usize) -> Self {
+        if let Self::InputOrder { cell, .. } | Self::InputGene { cell, .. } | Self::InputCount { cell, .. } =
+            &mut self
+        {
+            *cell = cell.saturating_add(first);
+        }
+        self
+    }
+}

@@ -1,0 +1,127 @@
+//! Byte planes and prefix sums: the loops that touch every nonzero ("Streams" in the specification).
+//!
+//! A stream of `n` values of 16 bits is stored as a plane of `n` low bytes and then a plane of `n` high bytes.
+
+mod scalar;
+
+use std::ops::Range;
+
+/// The two byte planes of some values; both have the same length.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Planes<'a> {
+    low: &'a [u8],
+    high: &'a [u8],
+}
+
+impl<'a> Planes<'a> {
+    /// The planes in the content of a frame: its first half and its second.
+    pub(crate) fn new(content: &'a [u8]) -> Self {
+        let half = content.len() / 2;
+        let (low, high) = content.split_at(half);
+        Self { low, high: high.get(..half).unwrap_or_default() }
+    }
+
+    /// Those of the values `range`; none if there are not so many.
+    pub(crate) fn range(&self, range: Range<usize>) -> Self {
+        match (self.low.get(range.clone()), self.high.get(range)) {
+            (Some(low), Some(high)) => Self { low, high },
+            _ => Self { low: &[], high: &[] },
+        }
+    }
+
+    pub(crate) const fn len(&self) -> usize {
+        self.low.len()
+    }
+
+    /// The values, one by one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + use<'a> {
+        self.low.iter().zip(self.high).map(|(low, high)| u16::from_le_bytes([*low, *high]))
+    }
+}
+
+/// Which implementation of the loops to use. All give the same results.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kernel {
+    /// Plain Rust, on any machine.
+    Scalar,
+}
+
+impl Kernel {
+    /// The fastest one that this machine can run.
+    pub(crate) fn detect() -> Self {
+        Self::Scalar
+    }
+
+    /// Joins the planes to integers. `out` has as many elements as the planes.
+    pub(crate) fn join_i32(self, planes: Planes<'_>, out: &mut [i32]) {
+        debug_assert_eq!(planes.len(), out.len());
+        match self {
+            Self::Scalar => scalar::join(planes, out, i32::from),
+        }
+    }
+
+    /// Joins the planes to float32, which holds every 16-bit value exactly.
+    pub(crate) fn join_f32(self, planes: Planes<'_>, out: &mut [f32]) {
+        debug_assert_eq!(planes.len(), out.len());
+        match self {
+            Self::Scalar => scalar::join(planes, out, f32::from),
+        }
+    }
+
+    /// Joins the planes to gaps and sums these up from 0 in each cell. `indptr` are the offsets of the cells: one more
+    /// than there are cells, and spanning as many nonzeros as the planes and `genes` have.
+    ///
+    /// Returns whether every gene index is below `n_genes`. If not, `genes` hold anything.
+    pub(crate) fn prefix_sums(
+        self,
+        planes: Planes<'_>,
+        indptr: &[i64],
+        n_genes: u32,
+        genes: &mut [i32],
+    ) -> bool {
+        debug_assert_eq!(planes.len(), genes.len());
+        match self {
+            Self::Scalar => for_each_cell(planes, indptr, genes, |planes, genes| {
+                scalar::prefix_sum(planes, genes) < n_genes
+            }),
+        }
+    }
+}
+
+/// Calls `sum` with the planes and the genes of every cell that has any, and returns whether it always said `true`.
+#[inline(always)]
+fn for_each_cell(
+    mut planes: Planes<'_>,
+    indptr: &[i64],
+    mut genes: &mut [i32],
+    mut sum: impl FnMut(Planes<'_>, &mut [i32]) -> bool,
+) -> bool {
+    let mut ok = true;
+    for (low, high) in indptr.iter().zip(indptr.iter().skip(1)) {
+        // The lengths add up to those of the planes, so the minimum is never taken.
+        let len =
+            usize::try_from(high.abs_diff(*low)).unwrap_or(usize::MAX).min(planes.len()).min(genes.len());
+        if len == 0 {
+            continue;
+        }
+        let (low, other_low) = planes.low.split_at(len);
+        let (high, other_high) = planes.high.split_at(len);
+        planes = Planes { low: other_low, high: other_high };
+        let (cell, others) = genes.split_at_mut(len);
+        genes = others;
+        ok &= sum(Planes { low, high }, cell);
+    }
+    ok
+}
+
+/// Splits values into their planes: `out` gets the low bytes, then the high ones. It has twice as many elements.
+pub(crate) fn split(values: &[u16], out: &mut [u8]) {
+    debug_assert_eq!(values.len() * 2, out.len());
+    let (low, high) = out.split_at_mut(values.len().min(out.len()));
+    for (value, byte) in values.iter().zip(low) {
+        [*byte, _] = value.to_le_bytes();
+    }
+    for (value, byte) in values.iter().zip(high) {
+        [_, *byte] = value.to_le_bytes();
+    }
+}
