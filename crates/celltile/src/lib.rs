@@ -1,1 +1,3 @@
 //! Single-cell count matrices in the deltacells format.
+
+pub mod table;

@@ -1,0 +1,1 @@
+//! One schema for the tables of several inputs.
