@@ -19,6 +19,19 @@ pub(crate) enum Edges {
     List(Box<Runs>),
 }
 
+impl PartialEq for Edges {
+    /// Equality of form: an integer is never equal to a list.
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Integer(edge), Self::Integer(other)) => edge == other,
+            (Self::List(runs), Self::List(other)) => runs == other,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Edges {}
+
 /// One dimension of a grid: a length, cut into chunks by edges.
 ///
 /// Chunks are numbered from 0. `declared` chunks are all that the edges list; `active` ones intersect the axis' length: the
@@ -44,7 +57,7 @@ pub struct Axis {
 }
 
 /// A chunk, and an index within it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
     /// The chunk's number along the axis.
     pub chunk: u64,
@@ -53,7 +66,7 @@ pub struct Position {
 }
 
 /// Where a chunk lies along its axis.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AxisChunk {
     /// The chunk's number along the axis.
     pub chunk: u64,
@@ -123,8 +136,12 @@ impl Axis {
         Ok(Self { length, edges })
     }
 
-    pub(crate) fn edges_form(&self) -> &Edges {
+    pub(crate) fn edges_as_given(&self) -> &Edges {
         &self.edges
+    }
+
+    pub(crate) fn into_edges(self) -> Edges {
+        self.edges
     }
 
     /// Elements along the axis.
@@ -224,6 +241,29 @@ impl Axis {
         Ok(AxisChunk { chunk, origin, edge, clipped: edge.min(self.length.saturating_sub(origin)) })
     }
 
+    /// Checks that every edge is a multiple of `inner`. The error names the first chunk whose edge is not.
+    ///
+    /// # Errors
+    ///
+    /// If one is not, or `inner` is 0.
+    pub fn check_inner(&self, inner: u64) -> Result<(), GridError> {
+        if inner == 0 {
+            return Err(GridError::Edge { place: Place::default(), found: "0".into() });
+        }
+        let wrong = match &self.edges {
+            // The integer counts even where the axis has length 0, and so no chunk.
+            Edges::Integer(edge) => (!edge.is_multiple_of(inner)).then_some((*edge, 0)),
+            Edges::List(_) => (0..self.n_runs())
+                .filter_map(|ordinal| self.span(ordinal))
+                .find(|span| !span.edge.is_multiple_of(inner))
+                .map(|span| (span.edge, span.first_chunk)),
+        };
+        match wrong {
+            None => Ok(()),
+            Some((edge, chunk)) => Err(GridError::Inner { place: Place::default(), chunk, edge, inner }),
+        }
+    }
+
     /// The declared edges as runs, neighbouring ones of different lengths.
     pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         (0..self.n_runs()).filter_map(|ordinal| self.span(ordinal)).map(|span| span.run())
@@ -284,10 +324,11 @@ impl Axis {
 
 impl PartialEq for Axis {
     fn eq(&self, other: &Self) -> bool {
-        self.length == other.length
-            && self.n_runs() == other.n_runs()
-            && self.n_declared() == other.n_declared()
-            && self.runs().eq(other.runs())
+        let same_edges = match (&self.edges, &other.edges) {
+            (Edges::List(runs), Edges::List(other)) => runs == other,
+            _ => self.n_runs() == other.n_runs() && self.runs().eq(other.runs()),
+        };
+        self.length == other.length && same_edges
     }
 }
 

@@ -178,11 +178,86 @@ pub enum GridError {
         /// One past the last chunk.
         end: u64,
     },
-    /// An edge that does not divide into inner chunks.
-    #[error("{place}edge length {edge} is not a multiple of the inner chunk's {inner}")]
-    Inner {
-        /// Where; the position is the first chunk of that edge.
+    /// More edges than the caller allowed to be written one by one.
+    #[error("{edges} edges would be written one by one, expected at most {max}")]
+    TooManyEdges {
+        /// How many there are.
+        edges: u64,
+        /// How many are allowed.
+        max: u64,
+    },
+    /// A text that is not JSON.
+    #[error("JSON, line {line}, column {column}: {message}")]
+    Json {
+        /// The line, from 1.
+        line: usize,
+        /// The byte in that line, from 1.
+        column: usize,
+        /// What is wrong there.
+        message: &'static str,
+    },
+    /// A JSON value of another type than it should have.
+    #[error("`{what}` is {found}, expected {expected}")]
+    Type {
+        /// What has the type.
+        what: &'static str,
+        /// What was found.
+        found: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A name or kind that is another one.
+    #[error("`{key}` is \"{found}\", expected one of {expected:?}")]
+    Text {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// The values it may have.
+        expected: &'static [&'static str],
+    },
+    /// A key that must be there.
+    #[error("`{object}` has no `{key}`")]
+    MissingKey {
+        /// The object.
+        object: &'static str,
+        /// The key.
+        key: &'static str,
+    },
+    /// A key that must not be there: what it asks for would not be done.
+    #[error("`{object}` has the unknown key `{key}`")]
+    UnknownKey {
+        /// The object.
+        object: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// A key that is there twice.
+    #[error("`{object}` has the key `{key}` more than once")]
+    DuplicateKey {
+        /// The object.
+        object: &'static str,
+        /// The key.
+        key: String,
+    },
+    /// `must_understand: false`, which says that a reader may go on without the grid.
+    #[error("`must_understand` is false, but no array can be read without its chunk grid")]
+    MustUnderstand,
+    /// A run that is not a pair.
+    #[error("{place}a run has {found} elements, expected two: [edge, count]")]
+    Pair {
+        /// Where.
         place: Place,
+        /// How many elements it has.
+        found: usize,
+    },
+    /// An edge that does not divide into inner chunks.
+    #[error("{place}the edge length {edge} of chunk {chunk} is not a multiple of the inner chunk's {inner}")]
+    Inner {
+        /// Where.
+        place: Place,
+        /// The first chunk of that edge.
+        chunk: u64,
         /// The edge.
         edge: u64,
         /// The inner chunk's edge.
@@ -207,8 +282,19 @@ impl GridError {
             | Self::EndsInsideChunk { place, .. }
             | Self::Split { place, .. }
             | Self::Merge { place, .. }
+            | Self::Pair { place, .. }
             | Self::Inner { place, .. } => place.axis = Some(axis),
-            Self::Dimensions { .. } | Self::AxisOutside { .. } | Self::TooManyChunks(_) => {}
+            Self::Dimensions { .. }
+            | Self::AxisOutside { .. }
+            | Self::TooManyChunks(_)
+            | Self::TooManyEdges { .. }
+            | Self::Json { .. }
+            | Self::Type { .. }
+            | Self::Text { .. }
+            | Self::MissingKey { .. }
+            | Self::UnknownKey { .. }
+            | Self::DuplicateKey { .. }
+            | Self::MustUnderstand => {}
         }
         self
     }
@@ -216,8 +302,10 @@ impl GridError {
     /// The same error, at that element of the axis' list of edges.
     #[must_use]
     pub(crate) fn at_position(mut self, at: usize) -> Self {
-        if let Self::Edge { place, .. } | Self::Count { place, .. } | Self::SumTooLarge { place, .. } =
-            &mut self
+        if let Self::Edge { place, .. }
+        | Self::Count { place, .. }
+        | Self::Pair { place, .. }
+        | Self::SumTooLarge { place, .. } = &mut self
         {
             place.position = Some(at);
         }

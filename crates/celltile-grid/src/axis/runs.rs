@@ -14,7 +14,7 @@ pub struct Run {
 }
 
 /// Where a run ends: the sum of all edges, and the number of chunks, up to and including it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct RunEnd {
     index: u64,
     chunk: u64,
@@ -154,8 +154,19 @@ impl Runs {
         self.span(start + below)
     }
 
+    /// The runs in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Run> + '_ {
+        (0..self.n_runs()).filter_map(|ordinal| self.span(ordinal)).map(|span| span.run())
+    }
+
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> usize {
         self.ends.capacity() * size_of::<RunEnd>() + self.by_index.heap_bytes() + self.by_chunk.heap_bytes()
+    }
+}
+
+impl PartialEq for Runs {
+    fn eq(&self, other: &Self) -> bool {
+        self.ends == other.ends
     }
 }
