@@ -1,1 +1,3 @@
 //! Converts what other tools write to deltacells datasets, and back.
+
+pub mod simulate;
