@@ -3,6 +3,8 @@
 //! A stream of `n` values of 16 bits is stored as a plane of `n` low bytes and then a plane of `n` high bytes.
 
 mod scalar;
+#[cfg(target_arch = "x86_64")]
+mod x86;
 
 use std::ops::Range;
 
@@ -44,12 +46,28 @@ impl<'a> Planes<'a> {
 pub(crate) enum Kernel {
     /// Plain Rust, on any machine.
     Scalar,
+    /// Only made where the CPU was found to have AVX2.
+    #[cfg(target_arch = "x86_64")]
+    Avx2(x86::Avx2),
 }
 
 impl Kernel {
     /// The fastest one that this machine can run.
     pub(crate) fn detect() -> Self {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(avx2) = x86::Avx2::detect() {
+            return Self::Avx2(avx2);
+        }
         Self::Scalar
+    }
+
+    /// All that this machine can run.
+    #[cfg(test)]
+    fn available() -> Vec<Self> {
+        let mut kernels = vec![Self::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        kernels.extend(x86::Avx2::detect().map(Self::Avx2));
+        kernels
     }
 
     /// Joins the planes to integers. `out` has as many elements as the planes.
@@ -57,6 +75,8 @@ impl Kernel {
         debug_assert_eq!(planes.len(), out.len());
         match self {
             Self::Scalar => scalar::join(planes, out, i32::from),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.join_i32(planes, out),
         }
     }
 
@@ -65,13 +85,15 @@ impl Kernel {
         debug_assert_eq!(planes.len(), out.len());
         match self {
             Self::Scalar => scalar::join(planes, out, f32::from),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.join_f32(planes, out),
         }
     }
 
     /// Joins the planes to gaps and sums these up from 0 in each cell. `indptr` are the offsets of the cells: one more
     /// than there are cells, and spanning as many nonzeros as the planes and `genes` have.
     ///
-    /// Returns whether every gene index is below `n_genes`. If not, `genes` hold anything.
+    /// Returns whether every gene index is below `n_genes`, which is at most 2^31. If not, `genes` hold anything.
     pub(crate) fn prefix_sums(
         self,
         planes: Planes<'_>,
@@ -81,9 +103,9 @@ impl Kernel {
     ) -> bool {
         debug_assert_eq!(planes.len(), genes.len());
         match self {
-            Self::Scalar => for_each_cell(planes, indptr, genes, |planes, genes| {
-                scalar::prefix_sum(planes, genes) < n_genes
-            }),
+            Self::Scalar => scalar::prefix_sums(planes, indptr, n_genes, genes),
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(avx2) => avx2.prefix_sums(planes, indptr, n_genes, genes),
         }
     }
 }
@@ -125,3 +147,6 @@ pub(crate) fn split(values: &[u16], out: &mut [u8]) {
         [_, *byte] = value.to_le_bytes();
     }
 }
+
+#[cfg(test)]
+mod tests;
