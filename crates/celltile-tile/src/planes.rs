@@ -2,9 +2,14 @@
 //!
 //! A stream of `n` values of 16 bits is stored as a plane of `n` low bytes and then a plane of `n` high bytes.
 
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
 mod scalar;
+mod split;
 #[cfg(target_arch = "x86_64")]
 mod x86;
+
+pub(crate) use split::PlanesMut;
 
 use std::ops::Range;
 
@@ -49,6 +54,9 @@ pub(crate) enum Kernel {
     /// Only made where the CPU was found to have AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2(x86::Avx2),
+    /// Only made where the CPU was found to have NEON.
+    #[cfg(target_arch = "aarch64")]
+    Neon(aarch64::Neon),
 }
 
 impl Kernel {
@@ -57,6 +65,10 @@ impl Kernel {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = x86::Avx2::detect() {
             return Self::Avx2(avx2);
+        }
+        #[cfg(target_arch = "aarch64")]
+        if let Some(neon) = aarch64::Neon::detect() {
+            return Self::Neon(neon);
         }
         Self::Scalar
     }
@@ -67,6 +79,8 @@ impl Kernel {
         let mut kernels = vec![Self::Scalar];
         #[cfg(target_arch = "x86_64")]
         kernels.extend(x86::Avx2::detect().map(Self::Avx2));
+        #[cfg(target_arch = "aarch64")]
+        kernels.extend(aarch64::Neon::detect().map(Self::Neon));
         kernels
     }
 
@@ -77,6 +91,8 @@ impl Kernel {
             Self::Scalar => scalar::join(planes, out, i32::from),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(avx2) => avx2.join_i32(planes, out),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(neon) => neon.join_i32(planes, out),
         }
     }
 
@@ -87,6 +103,8 @@ impl Kernel {
             Self::Scalar => scalar::join(planes, out, f32::from),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(avx2) => avx2.join_f32(planes, out),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(neon) => neon.join_f32(planes, out),
         }
     }
 
@@ -106,6 +124,8 @@ impl Kernel {
             Self::Scalar => scalar::prefix_sums(planes, indptr, n_genes, genes),
             #[cfg(target_arch = "x86_64")]
             Self::Avx2(avx2) => avx2.prefix_sums(planes, indptr, n_genes, genes),
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon(neon) => neon.prefix_sums(planes, indptr, n_genes, genes),
         }
     }
 }
@@ -134,18 +154,6 @@ fn for_each_cell(
         ok &= sum(Planes { low, high }, cell);
     }
     ok
-}
-
-/// Splits values into their planes: `out` gets the low bytes, then the high ones. It has twice as many elements.
-pub(crate) fn split(values: &[u16], out: &mut [u8]) {
-    debug_assert_eq!(values.len() * 2, out.len());
-    let (low, high) = out.split_at_mut(values.len().min(out.len()));
-    for (value, byte) in values.iter().zip(low) {
-        [*byte, _] = value.to_le_bytes();
-    }
-    for (value, byte) in values.iter().zip(high) {
-        [_, *byte] = value.to_le_bytes();
-    }
 }
 
 #[cfg(test)]

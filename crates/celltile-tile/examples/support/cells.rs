@@ -57,7 +57,7 @@ pub(crate) fn simulate(n_cells: usize) -> Cells {
     const N_GENES: usize = 36_601;
     const N_TYPES: usize = 10;
     let mut random = Random(1);
-    let mut means: Vec<f64> = (0..N_GENES).map(|_| (2.4 * random.normal() - 5.15).exp()).collect();
+    let mut means: Vec<f64> = (0..N_GENES).map(|_| (2.4 * random.normal() - 4.85).exp()).collect();
     means.sort_by(|a, b| b.total_cmp(a));
     let types: Vec<Vec<f64>> = (0..N_TYPES)
         .map(|_| means.iter().map(|mean| mean * (0.8 * random.normal() - 0.3).exp()).collect())

@@ -7,14 +7,13 @@ use crate::error::{Error, Result, Stream};
 use crate::head::ChunkFrames;
 use crate::layout::{EXCEPTION_SLOT, MAX_CHUNK_NNZ, MAX_GENES};
 use crate::memory::{reserve, resize};
-use crate::planes::split;
+use crate::planes::PlanesMut;
 use crate::preset::Compression;
 
 /// Encodes tile chunks. Holds a zstd context and its memory, so keep one a thread.
 pub struct ChunkEncoder {
     zstd: CCtx<'static>,
     compression: Compression,
-    values: Vec<u16>,
     planes: Vec<u8>,
     frame: Vec<u8>,
 }
@@ -115,7 +114,7 @@ impl ChunkEncoder {
         for stream in [Stream::Gaps, Stream::Vals] {
             compression.apply(stream, &mut zstd)?;
         }
-        Ok(Self { zstd, compression, values: Vec::new(), planes: Vec::new(), frame: Vec::new() })
+        Ok(Self { zstd, compression, planes: Vec::new(), frame: Vec::new() })
     }
 
     /// Encodes cells as one tile chunk of a dataset of `n_genes` genes.
@@ -135,65 +134,54 @@ impl ChunkEncoder {
         // No cell has more than the chunk, so that the maximum is never taken.
         cell_nnz.extend(cells.iter().map(|(genes, _)| u32::try_from(genes.len()).unwrap_or(u32::MAX)));
 
-        let gexc = self.collect_gaps(cells, n_genes)?;
-        let gaps = self.compress_values(Stream::Gaps)?;
-        let vexc = self.collect_counts(cells)?;
-        let vals = self.compress_values(Stream::Vals)?;
+        let gexc = self.split_gaps(cells, n_genes)?;
+        let gaps = self.compress_planes(Stream::Gaps)?;
+        let vexc = self.split_counts(cells)?;
+        let vals = self.compress_planes(Stream::Vals)?;
         let (n_gexc, n_vexc) = (gexc.len(), vexc.len());
         let gexc = gexc.content().map(|content| self.compress(Stream::Gexc, &content)).transpose()?;
         let vexc = vexc.content().map(|content| self.compress(Stream::Vexc, &content)).transpose()?;
         Ok(EncodedChunk { cell_nnz, nnz, n_genes, gaps, vals, vexc, gexc, n_vexc, n_gexc })
     }
 
-    /// Fills `values` with the gaps between the genes of each cell.
-    fn collect_gaps(&mut self, cells: CsrView<'_>, n_genes: u32) -> Result<Exceptions> {
-        self.values.clear();
-        reserve(&mut self.values, cells.nnz())?;
+    /// Fills the planes with the gaps between the genes of each cell.
+    fn split_gaps(&mut self, cells: CsrView<'_>, n_genes: u32) -> Result<Exceptions> {
+        resize(&mut self.planes, cells.nnz().saturating_mul(2))?;
+        let mut planes = PlanesMut::new(&mut self.planes);
         let mut exceptions = Exceptions::default();
+        let mut position = 0;
         for (cell, (genes, _)) in cells.iter().enumerate() {
-            // The first gap is the first gene itself, so it is the only one that may be 0.
-            let mut previous = -1;
-            let mut base = 0;
-            for &gene in genes {
-                if gene <= previous || gene.cast_unsigned() >= n_genes {
-                    return Err(bad_gene(cell, previous, gene, n_genes));
+            let Some(mut planes) = planes.take(genes.len()) else { break };
+            let check = planes.gaps(genes);
+            let in_range = genes.last().is_none_or(|last| last.cast_unsigned() < n_genes);
+            if !check.all_fit() || !in_range {
+                split_gaps_slowly(cell, genes, n_genes, &mut planes, position, &mut exceptions)?;
+            }
+            position += genes.len();
+        }
+        Ok(exceptions)
+    }
+
+    /// Fills the planes with the counts.
+    fn split_counts(&mut self, cells: CsrView<'_>) -> Result<Exceptions> {
+        resize(&mut self.planes, cells.nnz().saturating_mul(2))?;
+        let mut planes = PlanesMut::new(&mut self.planes);
+        let mut exceptions = Exceptions::default();
+        if !planes.counts(cells.counts()).all_fit() {
+            for (position, &count) in cells.counts().iter().enumerate() {
+                if count < 1 {
+                    return Err(bad_count(cells));
                 }
-                let gap = gene.abs_diff(base);
-                self.values.push(match u16::try_from(gap) {
-                    Ok(gap) => gap,
-                    Err(_) => {
-                        exceptions.push(self.values.len(), gap - u32::from(EXCEPTION_SLOT))?;
-                        EXCEPTION_SLOT
-                    }
-                });
-                (previous, base) = (gene, gene);
+                if count.cast_unsigned() > u32::from(EXCEPTION_SLOT) {
+                    exceptions.push(position, count.cast_unsigned())?;
+                    planes.set(position, EXCEPTION_SLOT);
+                }
             }
         }
         Ok(exceptions)
     }
 
-    /// Fills `values` with the counts.
-    fn collect_counts(&mut self, cells: CsrView<'_>) -> Result<Exceptions> {
-        self.values.clear();
-        reserve(&mut self.values, cells.nnz())?;
-        let mut exceptions = Exceptions::default();
-        for (position, &count) in cells.counts().iter().enumerate() {
-            self.values.push(match u16::try_from(count) {
-                Ok(count) if count > 0 => count,
-                _ if count > 0 => {
-                    exceptions.push(position, count.cast_unsigned())?;
-                    EXCEPTION_SLOT
-                }
-                _ => return Err(bad_count(cells)),
-            });
-        }
-        Ok(exceptions)
-    }
-
-    fn compress_values(&mut self, stream: Stream) -> Result<Vec<u8>> {
-        let len = self.values.len().saturating_mul(2);
-        resize(&mut self.planes, len)?;
-        split(&self.values, &mut self.planes);
+    fn compress_planes(&mut self, stream: Stream) -> Result<Vec<u8>> {
         let planes = std::mem::take(&mut self.planes);
         let frame = self.compress(stream, &planes);
         self.planes = planes;
@@ -219,7 +207,32 @@ pub(super) fn check_n_genes(n_genes: u32) -> Result<()> {
     Err(Error::Option { option: "n_genes", found: n_genes.to_string(), expected: "1 to 2^31" })
 }
 
+/// The gaps of a cell that has exceptions, or a gene that is none. `position` is that of the cell's first nonzero.
 #[cold]
+fn split_gaps_slowly(
+    cell: usize,
+    genes: &[i32],
+    n_genes: u32,
+    planes: &mut PlanesMut<'_>,
+    position: usize,
+    exceptions: &mut Exceptions,
+) -> Result<()> {
+    let mut previous = -1;
+    for (index, &gene) in genes.iter().enumerate() {
+        if gene <= previous || gene.cast_unsigned() >= n_genes {
+            return Err(bad_gene(cell, previous, gene, n_genes));
+        }
+        // The first gap is the first gene itself, so it is the only one that may be 0.
+        let gap = gene.abs_diff(previous.max(0));
+        if gap > u32::from(EXCEPTION_SLOT) {
+            exceptions.push(position.saturating_add(index), gap - u32::from(EXCEPTION_SLOT))?;
+            planes.set(index, EXCEPTION_SLOT);
+        }
+        previous = gene;
+    }
+    Ok(())
+}
+
 fn bad_gene(cell: usize, previous: i32, gene: i32, n_genes: u32) -> Error {
     if gene < 0 || gene.cast_unsigned() >= n_genes {
         Error::InputGene { cell, gene, n_genes }

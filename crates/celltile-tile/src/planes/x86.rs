@@ -63,7 +63,7 @@ fn store_step<T: Element>(out: &mut [T; STEP], first: __m256i, second: __m256i) 
     // no alignment is asked for.
     unsafe { _mm256_storeu_si256(out, first) };
     // SAFETY: as above.
-    unsafe { _mm256_storeu_si256(out.add(1), second) };
+    unsafe { _mm256_storeu_si256(out.wrapping_add(1), second) };
 }
 
 /// A type of four bytes any of whose bit patterns is a value.
@@ -166,6 +166,7 @@ fn prefix_sum(planes: Planes<'_>, genes: &mut [i32]) -> u32 {
 }
 
 /// The prefix sums of the first eight and of the second eight of sixteen values, and their totals in all lanes.
+#[derive(Clone, Copy)]
 struct Sums {
     first: __m256i,
     second: __m256i,
