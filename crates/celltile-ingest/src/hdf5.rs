@@ -1,0 +1,25 @@
+//! HDF5: what single-cell files need of it, read without trusting a byte, and written.
+//!
+//! The structure of a file (superblock, object headers, indexes, heaps) is parsed by the crate `hdf5-reader`; the raw
+//! data path is ours: chunks are located once, read by position, and their filters are undone on all cores.
+
+mod attribute;
+mod dataset;
+mod dtype;
+mod file;
+mod filters;
+mod group;
+mod range;
+mod storage;
+mod strings;
+
+pub use attribute::{Attribute, AttributeValue};
+pub use dataset::{ChunkRef, Dataset, Layout};
+pub use dtype::{Dtype, Field, NumberKind, NumberType, Padding};
+pub use file::{File, OpenOptions};
+pub use filters::Inflater;
+pub use group::{Group, Node, NodeKind};
+pub use range::RangeReader;
+pub(crate) use range::with_scratch;
+pub use storage::ByteSource;
+pub use strings::StringColumn;

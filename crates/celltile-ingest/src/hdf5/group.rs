@@ -1,0 +1,244 @@
+use std::sync::Arc;
+
+use super::attribute::Attribute;
+use super::dataset::Dataset;
+use super::file::Shared;
+use crate::error::{Error, Result};
+
+/// An object that a link leads to.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// A group.
+    Group(Group),
+    /// A dataset.
+    Dataset(Dataset),
+}
+
+impl Node {
+    /// The object's path in its file.
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Group(group) => group.path(),
+            Self::Dataset(dataset) => dataset.path(),
+        }
+    }
+
+    /// The attribute of that name, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the attributes cannot be read.
+    pub fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
+        match self {
+            Self::Group(group) => group.attribute(name),
+            Self::Dataset(dataset) => dataset.attribute(name),
+        }
+    }
+
+    /// The attribute of that name as one string; `None` if there is none or it is no string.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the attributes cannot be read.
+    pub fn string_attribute(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.attribute(name)?.and_then(|attribute| attribute.into_string()))
+    }
+
+    /// The dataset, if it is one.
+    pub fn dataset(self) -> Option<Dataset> {
+        match self {
+            Self::Dataset(dataset) => Some(dataset),
+            Self::Group(_) => None,
+        }
+    }
+
+    /// The group, if it is one.
+    pub fn group(self) -> Option<Group> {
+        match self {
+            Self::Group(group) => Some(group),
+            Self::Dataset(_) => None,
+        }
+    }
+}
+
+/// What a member of a group is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum NodeKind {
+    /// A group.
+    Group,
+    /// A dataset.
+    Dataset,
+}
+
+/// A group of an open file.
+#[derive(Clone)]
+pub struct Group {
+    shared: Arc<Shared>,
+    path: String,
+    inner: hdf5_reader::group::Group,
+}
+
+impl std::fmt::Debug for Group {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Group").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Group {
+    pub(crate) fn new(shared: Arc<Shared>, path: String, inner: hdf5_reader::group::Group) -> Self {
+        Self { shared, path, inner }
+    }
+
+    /// Path in the file, without a slash at the front; empty for the root.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Name of the file, for messages.
+    pub fn file_name(&self) -> &str {
+        &self.shared.name
+    }
+
+    fn damaged(&self, error: &hdf5_reader::error::Error) -> Error {
+        let at = if self.path.is_empty() { "/" } else { &self.path };
+        self.shared.damaged(at, error.to_string())
+    }
+
+    fn child_path(&self, name: &str) -> String {
+        if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
+    }
+
+    /// Names and kinds of what is in the group; links that lead nowhere are left out. In order of name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the group's links cannot be read.
+    pub fn members(&self) -> Result<Vec<(String, NodeKind)>> {
+        let (groups, datasets) = self.inner.member_names().map_err(|error| self.damaged(&error))?;
+        let mut members: Vec<_> = groups
+            .into_iter()
+            .map(|name| (name, NodeKind::Group))
+            .chain(datasets.into_iter().map(|name| (name, NodeKind::Dataset)))
+            .collect();
+        members.sort();
+        Ok(members)
+    }
+
+    /// The member that a path of link names, joined by `/`, leads to.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if something on the way cannot be read.
+    pub fn find(&self, path: &str) -> Result<Option<Node>> {
+        let mut node: Option<Node> = None;
+        for part in path.split('/').filter(|part| !part.is_empty()) {
+            let child = match &node {
+                None => self.child(part)?,
+                Some(Node::Group(group)) => group.child(part)?,
+                Some(Node::Dataset(_)) => None,
+            };
+            match child {
+                Some(child) => node = Some(child),
+                None => return Ok(None),
+            }
+        }
+        Ok(node)
+    }
+
+    /// The member with exactly that name; links that lead nowhere count as absent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if it, or the group's links, cannot be read.
+    pub fn child(&self, name: &str) -> Result<Option<Node>> {
+        use hdf5_reader::error::Error as Hdf5Error;
+        let path = self.child_path(name);
+        match self.inner.dataset(name) {
+            Ok(dataset) => {
+                return Ok(Some(Node::Dataset(Dataset::new(Arc::clone(&self.shared), path, dataset)?)));
+            }
+            Err(Hdf5Error::DatasetNotFound(_)) => {}
+            Err(error) => return Err(self.shared.damaged(path, error.to_string())),
+        }
+        match self.inner.group(name) {
+            Ok(group) => Ok(Some(Node::Group(Self::new(Arc::clone(&self.shared), path, group)))),
+            Err(Hdf5Error::GroupNotFound(_)) => Ok(None),
+            Err(error) => Err(self.shared.damaged(path, error.to_string())),
+        }
+    }
+
+    /// The member of that name, which must be a dataset.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if there is none, [`Error::Damaged`] if it cannot be read or is a group.
+    pub fn dataset(&self, name: &str) -> Result<Dataset> {
+        match self.find(name)? {
+            Some(Node::Dataset(dataset)) => Ok(dataset),
+            Some(Node::Group(_)) => {
+                Err(self.shared.damaged(self.child_path(name), "a group; expected a dataset"))
+            }
+            None => Err(self.missing(name)),
+        }
+    }
+
+    /// The member of that name, which must be a group.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if there is none, [`Error::Damaged`] if it cannot be read or is a dataset.
+    pub fn group(&self, name: &str) -> Result<Self> {
+        match self.find(name)? {
+            Some(Node::Group(group)) => Ok(group),
+            Some(Node::Dataset(_)) => {
+                Err(self.shared.damaged(self.child_path(name), "a dataset; expected a group"))
+            }
+            None => Err(self.missing(name)),
+        }
+    }
+
+    pub(crate) fn missing(&self, name: &str) -> Error {
+        Error::Missing { file: self.shared.name.clone(), at: self.child_path(name), hint: String::new() }
+    }
+
+    /// The member that lives at an address, as an object reference names it, and its name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the group's members cannot be read.
+    pub fn child_at(&self, address: u64) -> Result<Option<(String, Node)>> {
+        let Some(name) = self.inner.child_name_by_address(address).map_err(|error| self.damaged(&error))?
+        else {
+            return Ok(None);
+        };
+        Ok(self.child(&name)?.map(|node| (name, node)))
+    }
+
+    /// All attributes, in no particular order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if they cannot be read.
+    pub fn attributes(&self) -> Result<Vec<Attribute>> {
+        let attributes = self.inner.attributes().map_err(|error| self.damaged(&error))?;
+        Ok(attributes.into_iter().map(Attribute::new).collect())
+    }
+
+    /// The attribute of that name, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the attributes cannot be read.
+    pub fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
+        Ok(self.attributes()?.into_iter().find(|attribute| attribute.name() == name))
+    }
+
+    /// The attribute of that name as one string; `None` if there is none or it is no string.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if the attributes cannot be read.
+    pub fn string_attribute(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.attribute(name)?.and_then(Attribute::into_string))
+    }
+}
