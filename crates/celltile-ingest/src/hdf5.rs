@@ -23,3 +23,4 @@ pub use range::RangeReader;
 pub(crate) use range::with_scratch;
 pub use storage::ByteSource;
 pub use strings::StringColumn;
+pub(crate) use strings::fixed_string;

@@ -135,10 +135,10 @@ fn decode(dtype: &Dtype, parsed: &hdf5_reader::Attribute) -> AttributeValue {
                 for (to, from) in bytes.iter_mut().zip(slot) {
                     *to = *from;
                 }
-                if number.big_endian {
-                    if let Some(used) = bytes.get_mut(..number.size) {
-                        used.reverse();
-                    }
+                if number.big_endian
+                    && let Some(used) = bytes.get_mut(..number.size)
+                {
+                    used.reverse();
                 }
                 u64::from_le_bytes(bytes)
             };

@@ -96,7 +96,7 @@ impl Inflater {
     fn undo_one(
         &mut self,
         filter: &FilterDescription,
-        data: &mut Vec<u8>,
+        data: &[u8],
         bytes: usize,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {

@@ -29,8 +29,11 @@ pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Inflater, &mut Vec<u8>) -> R) 
 pub struct RangeReader {
     dataset: Dataset,
     len: u64,
-    kept: Option<(u64, Vec<u8>)>,
+    kept: Option<Kept>,
 }
+
+/// A chunk by its place in the grid.
+type Kept = (u64, Vec<u8>);
 
 impl RangeReader {
     /// A reader of `dataset`, none of whose chunks may take more than `chunk_memory` bytes.
@@ -94,7 +97,7 @@ impl RangeReader {
         let kept = self.kept.take();
         let (dataset, len) = (&self.dataset, self.len);
         let element = dataset.element_size();
-        let results: Vec<Result<Option<(u64, Vec<u8>)>>> = pieces
+        let results: Vec<Result<Option<Kept>>> = pieces
             .into_par_iter()
             .map(|(chunk, start, end, piece)| {
                 let first = chunk.saturating_mul(edge);

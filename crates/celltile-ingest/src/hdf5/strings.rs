@@ -86,12 +86,12 @@ const HEAPS_KEPT: usize = 16;
 
 impl HeapCache {
     fn get(&self, shared: &Shared, address: u64) -> hdf5_reader::error::Result<Arc<Heap>> {
-        if let Ok(mut heaps) = self.0.lock() {
-            if let Some(at) = heaps.iter().position(|(cached, _)| *cached == address) {
-                let heap = heaps.remove(at);
-                heaps.push(heap.clone());
-                return Ok(heap.1);
-            }
+        if let Ok(mut heaps) = self.0.lock()
+            && let Some(at) = heaps.iter().position(|(cached, _)| *cached == address)
+        {
+            let heap = heaps.remove(at);
+            heaps.push(heap.clone());
+            return Ok(heap.1);
         }
         let superblock = shared.parsed.superblock();
         let collection = GlobalHeapCollection::parse_at_storage(

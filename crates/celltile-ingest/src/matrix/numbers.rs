@@ -174,26 +174,26 @@ pub(crate) fn offsets(bytes: &[u8], number: NumberType, out: &mut [i64]) {
 }
 
 fn float(bytes: &[u8], number: NumberType) -> f64 {
-    fn plain<const N: usize, T: AsFloat>(bytes: &[u8], load: impl Fn([u8; N]) -> T) -> f64 {
-        bytes.first_chunk::<N>().map_or(f64::NAN, |bytes| load(*bytes).as_float())
+    fn plain<const N: usize, T: FloatValue>(bytes: &[u8], load: impl Fn([u8; N]) -> T) -> f64 {
+        bytes.first_chunk::<N>().map_or(f64::NAN, |bytes| load(*bytes).float_value())
     }
     with_number!(number, plain, bytes,)
 }
 
-trait AsFloat {
-    fn as_float(self) -> f64;
+trait FloatValue {
+    fn float_value(self) -> f64;
 }
 
-macro_rules! as_float {
-    ($($kind:ty),*) => {$(impl AsFloat for $kind {
+macro_rules! float_value {
+    ($($kind:ty),*) => {$(impl FloatValue for $kind {
         #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "for messages and rounding only")]
-        fn as_float(self) -> f64 {
+        fn float_value(self) -> f64 {
             self as f64
         }
     })*};
 }
 
-as_float!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
+float_value!(i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
 
 /// What is wrong with a stored value that is no count, and the value as text.
 pub(crate) fn fault(bytes: &[u8], number: NumberType) -> (ValueFault, String) {

@@ -18,10 +18,10 @@ impl First {
     /// Reports the first place in `values` that holds the sentinel, counted from `start`.
     pub(crate) fn report_bad(&self, values: &[u32], start: u64) {
         // One pass without a branch an element finds nothing in nearly every piece.
-        if values.iter().fold(0, |all, &value| all.max(value)) == super::numbers::BAD {
-            if let Some(at) = values.iter().position(|&value| value == super::numbers::BAD) {
-                self.report(start + at as u64);
-            }
+        if values.iter().fold(0, |all, &value| all.max(value)) == super::numbers::BAD
+            && let Some(at) = values.iter().position(|&value| value == super::numbers::BAD)
+        {
+            self.report(start + at as u64);
         }
     }
 

@@ -1,0 +1,122 @@
+//! Where cells come from: one trait, one module a kind of file.
+
+mod h5ad;
+mod names;
+mod not_carried;
+mod pick;
+mod sniff;
+mod tenx;
+
+use std::ops::Range;
+use std::path::Path;
+
+use celltile::table::Table;
+
+use crate::error::Result;
+use crate::frame::ColumnChoice;
+use crate::hdf5::StringColumn;
+use crate::matrix::{CellBlocks, ReadOptions, Shape};
+
+pub use h5ad::H5adSource;
+pub use not_carried::NotCarried;
+pub use tenx::TenxSource;
+
+/// What there is to know about a source before its cells are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceInfo {
+    /// The file, as the caller named it.
+    pub file: String,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// The kind of file: `h5ad`, `10x v2`, `10x v3`.
+    pub format: &'static str,
+    /// The matrix that is read: a path in the file.
+    pub matrix: String,
+    /// Why it was chosen, where there was a choice.
+    pub why: String,
+    /// How it is stored: `csr`, `csc` or `dense`.
+    pub encoding: &'static str,
+    /// NumPy's name of the type of its values.
+    pub dtype: String,
+    /// Cells and genes; genes that are dropped are not counted.
+    pub shape: Shape,
+    /// Entries stored, explicit zeros included; `None` for a dense matrix.
+    pub stored: Option<u64>,
+    /// What the reader left out, in words: feature types and how many of each.
+    pub dropped: Vec<String>,
+}
+
+/// How to open a source.
+#[derive(Debug, Clone, Default)]
+pub struct SourceOptions {
+    /// The matrix to read.
+    pub matrix: MatrixChoice,
+    /// The genome to read of a 10x file with several.
+    pub genome: Option<String>,
+    /// Feature types to keep of a 10x file; `Gene Expression` if `None`. `all` keeps every one.
+    pub feature_types: Option<Vec<String>>,
+    /// Columns of obs to carry.
+    pub obs: ColumnChoice,
+    /// Columns of var to carry.
+    pub var: ColumnChoice,
+    /// Whether to open the file although another process holds its lock.
+    pub ignore_lock: bool,
+    /// Memory, rounding and the flag to stop, also for looking at samples.
+    pub read: ReadOptions,
+}
+
+/// Which matrix of a file to read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum MatrixChoice {
+    /// The first of `raw/X`, `layers/counts` and `X` that holds counts, on a sample.
+    #[default]
+    Auto,
+    /// The one at this path: `X`, `raw/X`, `layers/NAME`.
+    Path(String),
+}
+
+/// Cells of one input, with their genes and what is known of both.
+pub trait Source: Send + Sync {
+    /// What there is to know without reading the cells.
+    fn info(&self) -> &SourceInfo;
+
+    /// Names of the genes, in the source's order.
+    fn gene_names(&self) -> &StringColumn;
+
+    /// The gene table, in the source's order.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Columns`] with every column that a dataset cannot hold, or what is wrong with the file.
+    fn var(&self) -> Result<Table>;
+
+    /// The cell table.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Columns`] with every column that a dataset cannot hold, or what is wrong with the file.
+    fn obs(&self) -> Result<Table>;
+
+    /// What the file holds that a dataset does not.
+    fn not_carried(&self) -> &[NotCarried];
+
+    /// The cells of a range, in blocks. May be called again: each call reads the file once more.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the matrix as a whole.
+    fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>>;
+
+    /// The name of a cell, for messages.
+    fn cell_name(&self, cell: u64) -> Option<String>;
+}
+
+/// Opens a file as what its content says it is.
+///
+/// # Errors
+///
+/// [`crate::Error::NotRecognised`] for a file of another kind, with advice where the kind is known; what the opening of
+/// that kind says.
+pub fn open(path: impl AsRef<Path>, options: &SourceOptions) -> Result<Box<dyn Source>> {
+    sniff::open(path.as_ref(), options)
+}

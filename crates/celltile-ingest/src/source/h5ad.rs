@@ -1,0 +1,113 @@
+use std::ops::Range;
+
+use celltile::table::Table;
+
+use super::names::NamedBlocks;
+use super::{NotCarried, Source, SourceInfo, SourceOptions, not_carried, pick};
+use crate::error::{Error, Result};
+use crate::frame::{ColumnChoice, Frame};
+use crate::hdf5::{File, StringColumn};
+use crate::matrix::{CellBlocks, Matrix, ReadOptions, Shape};
+
+/// An h5ad file of any version of anndata.
+#[derive(Debug)]
+pub struct H5adSource {
+    info: SourceInfo,
+    matrix: Matrix,
+    obs: Frame,
+    var: Frame,
+    obs_choice: ColumnChoice,
+    var_choice: ColumnChoice,
+    genes: StringColumn,
+    not_carried: Vec<NotCarried>,
+}
+
+impl H5adSource {
+    /// Opens a file: lengths of all axes are compared, and the matrix is chosen. The frame of `raw` goes with its matrix.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Missing`] if there is no such matrix, naming those that there are; [`Error::Length`];
+    /// [`Error::Unsupported`] if there are no genes, or no matrix holds counts.
+    pub fn open(file: File, options: &SourceOptions) -> Result<Self> {
+        let obs = Frame::open(&file, "obs", "obs")?;
+        let shape_of = |path: &str| -> Result<Shape> {
+            Ok(Shape { cells: obs.rows(), genes: Frame::open(&file, var_path(path), "var")?.rows() })
+        };
+        let picked = pick::pick(&file, &options.matrix, &options.read, &shape_of)?;
+        let var = Frame::open(&file, var_path(&picked.path), "var")?;
+        let shape = picked.matrix.shape();
+        if shape.genes == 0 {
+            return Err(Error::Unsupported {
+                file: file.name().to_owned(),
+                at: picked.path,
+                what: "no genes; a dataset has at least one".into(),
+            });
+        }
+        let info = SourceInfo {
+            file: file.name().to_owned(),
+            bytes: file.size(),
+            format: "h5ad",
+            encoding: picked.matrix.encoding(),
+            dtype: picked.matrix.dtype().to_string(),
+            shape,
+            stored: picked.matrix.stored(),
+            why: picked.why,
+            dropped: Vec::new(),
+            matrix: picked.path,
+        };
+        let genes = var.names()?;
+        let not_carried = not_carried::list(&file, &info.matrix)?;
+        let (obs_choice, var_choice) = (options.obs.clone(), options.var.clone());
+        Ok(Self { info, matrix: picked.matrix, obs, var, obs_choice, var_choice, genes, not_carried })
+    }
+
+    /// Names of the columns of obs.
+    pub fn obs_columns(&self) -> &[String] {
+        self.obs.columns()
+    }
+}
+
+fn var_path(matrix: &str) -> &'static str {
+    match matrix {
+        "raw/X" => "raw/var",
+        "raw.X" => "raw.var",
+        _ => "var",
+    }
+}
+
+impl Source for H5adSource {
+    fn info(&self) -> &SourceInfo {
+        &self.info
+    }
+
+    fn gene_names(&self) -> &StringColumn {
+        &self.genes
+    }
+
+    fn var(&self) -> Result<Table> {
+        self.var.table(&self.var_choice)
+    }
+
+    fn obs(&self) -> Result<Table> {
+        self.obs.table(&self.obs_choice)
+    }
+
+    fn not_carried(&self) -> &[NotCarried] {
+        &self.not_carried
+    }
+
+    fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
+        Ok(Box::new(NamedBlocks {
+            inner: self.matrix.cells(range, options)?,
+            cell_name: Box::new(|cell| self.cell_name(cell)),
+            genes: &self.genes,
+            map: None,
+        }))
+    }
+
+    fn cell_name(&self, cell: u64) -> Option<String> {
+        let names = self.obs.names().ok()?;
+        names.get(usize::try_from(cell).ok()?).map(str::to_owned)
+    }
+}
