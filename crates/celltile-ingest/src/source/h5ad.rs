@@ -29,13 +29,13 @@ impl H5adSource {
     ///
     /// [`Error::Missing`] if there is no such matrix, naming those that there are; [`Error::Length`];
     /// [`Error::Unsupported`] if there are no genes, or no matrix holds counts.
-    pub fn open(file: File, options: &SourceOptions) -> Result<Self> {
-        let obs = Frame::open(&file, "obs", "obs")?;
+    pub fn open(file: &File, options: &SourceOptions) -> Result<Self> {
+        let obs = Frame::open(file, "obs", "obs")?;
         let shape_of = |path: &str| -> Result<Shape> {
-            Ok(Shape { cells: obs.rows(), genes: Frame::open(&file, var_path(path), "var")?.rows() })
+            Ok(Shape { cells: obs.rows(), genes: Frame::open(file, var_path(path), "var")?.rows() })
         };
-        let picked = pick::pick(&file, &options.matrix, &options.read, &shape_of)?;
-        let var = Frame::open(&file, var_path(&picked.path), "var")?;
+        let picked = pick::pick(file, &options.matrix, &options.read, &shape_of)?;
+        let var = Frame::open(file, var_path(&picked.path), "var")?;
         let shape = picked.matrix.shape();
         if shape.genes == 0 {
             return Err(Error::Unsupported {
@@ -57,7 +57,7 @@ impl H5adSource {
             matrix: picked.path,
         };
         let genes = var.names()?;
-        let not_carried = not_carried::list(&file, &info.matrix)?;
+        let not_carried = not_carried::list(file, &info.matrix)?;
         let (obs_choice, var_choice) = (options.obs.clone(), options.var.clone());
         Ok(Self { info, matrix: picked.matrix, obs, var, obs_choice, var_choice, genes, not_carried })
     }

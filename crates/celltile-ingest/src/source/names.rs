@@ -55,12 +55,12 @@ fn select(block: &mut CellBlock, map: &[Option<u32>]) {
         for at in start..*end {
             let gene = genes.get(at).and_then(|&gene| *map.get(gene as usize)?);
             let count = counts.get(at).copied();
-            if let (Some(gene), Some(count)) = (gene, count) {
-                if let (Some(to_gene), Some(to_count)) = (genes.get_mut(kept), counts.get_mut(kept)) {
-                    *to_gene = gene;
-                    *to_count = count;
-                    kept += 1;
-                }
+            if let (Some(gene), Some(count)) = (gene, count)
+                && let (Some(to_gene), Some(to_count)) = (genes.get_mut(kept), counts.get_mut(kept))
+            {
+                *to_gene = gene;
+                *to_count = count;
+                kept += 1;
             }
         }
         start = *end;

@@ -23,14 +23,14 @@ pub(super) fn open(path: &Path, options: &SourceOptions) -> Result<Box<dyn Sourc
         });
     }
     if has("matrix") && TenxSource::is_v3(&file)? {
-        return Ok(Box::new(TenxSource::open_v3(file, options)?));
+        return Ok(Box::new(TenxSource::open_v3(&file, options)?));
     }
     let genomes = TenxSource::genomes(&file)?;
     if !genomes.is_empty() {
-        return Ok(Box::new(TenxSource::open_v2(file, &genomes, options)?));
+        return Ok(Box::new(TenxSource::open_v2(&file, &genomes, options)?));
     }
     if has("obs") || has("var") || has("X") {
-        return Ok(Box::new(H5adSource::open(file, options)?));
+        return Ok(Box::new(H5adSource::open(&file, options)?));
     }
     let groups = members.iter().filter(|(_, kind)| *kind == NodeKind::Group).map(|(name, _)| name.as_str());
     let groups = groups.collect::<Vec<_>>();

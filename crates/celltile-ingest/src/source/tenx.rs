@@ -69,8 +69,8 @@ impl TenxSource {
     /// # Errors
     ///
     /// [`Error::Length`], [`Error::Unsupported`] if no feature is left, and what is wrong with the file.
-    pub fn open_v3(file: File, options: &SourceOptions) -> Result<Self> {
-        check_choice(&file, &options.matrix)?;
+    pub fn open_v3(file: &File, options: &SourceOptions) -> Result<Self> {
+        check_choice(file, &options.matrix)?;
         let group = file.root()?.group("matrix")?;
         let node = group.group("features")?;
         let names = node.dataset("name")?.strings()?;
@@ -88,7 +88,7 @@ impl TenxSource {
                 columns.push((tag.to_owned(), dataset.strings()?));
             }
         }
-        let features = Features::new(&file, node.path(), names, columns, options)?;
+        let features = Features::new(file, node.path(), names, &columns, options)?;
         Self::open(file, &group, "10x v3", String::new(), features)
     }
 
@@ -98,8 +98,8 @@ impl TenxSource {
     ///
     /// [`Error::Options`] if there are several genomes and none was chosen, or not the chosen one; otherwise as
     /// [`TenxSource::open_v3`].
-    pub fn open_v2(file: File, genomes: &[String], options: &SourceOptions) -> Result<Self> {
-        check_choice(&file, &options.matrix)?;
+    pub fn open_v2(file: &File, genomes: &[String], options: &SourceOptions) -> Result<Self> {
+        check_choice(file, &options.matrix)?;
         let list = genomes.join(", ");
         let genome = match (&options.genome, genomes) {
             (Some(genome), _) => genomes.iter().find(|known| *known == genome).ok_or_else(|| {
@@ -129,12 +129,12 @@ impl TenxSource {
             (None, None) => return Err(group.missing("gene_names")),
         };
         let why = if genomes.len() > 1 { format!("the chosen genome of {list}") } else { String::new() };
-        let features = Features::new(&file, group.path(), names, columns, &SourceOptions::default())?;
+        let features = Features::new(file, group.path(), names, &columns, &SourceOptions::default())?;
         Self::open(file, &group, "10x v2", why, features)
     }
 
     fn open(
-        file: File,
+        file: &File,
         group: &Group,
         format: &'static str,
         why: String,
@@ -194,10 +194,10 @@ impl Features {
         file: &File,
         at: &str,
         names: StringColumn,
-        columns: Vec<(String, StringColumn)>,
+        columns: &[(String, StringColumn)],
         options: &SourceOptions,
     ) -> Result<Self> {
-        for (name, column) in &columns {
+        for (name, column) in columns {
             if column.len() != names.len() {
                 return Err(Error::Length {
                     file: file.name().to_owned(),
