@@ -266,10 +266,14 @@ pub enum GridError {
 }
 
 impl GridError {
-    /// The same error, on the axis of that number.
+    /// Where in the grid the error lies, if it is about a part of one.
     #[must_use]
-    pub(crate) fn on_axis(mut self, axis: usize) -> Self {
-        match &mut self {
+    pub fn place(&self) -> Option<Place> {
+        self.clone().place_mut().copied()
+    }
+
+    fn place_mut(&mut self) -> Option<&mut Place> {
+        match self {
             Self::Edge { place, .. }
             | Self::Count { place, .. }
             | Self::NoEdges { place }
@@ -283,7 +287,7 @@ impl GridError {
             | Self::Split { place, .. }
             | Self::Merge { place, .. }
             | Self::Pair { place, .. }
-            | Self::Inner { place, .. } => place.axis = Some(axis),
+            | Self::Inner { place, .. } => Some(place),
             Self::Dimensions { .. }
             | Self::AxisOutside { .. }
             | Self::TooManyChunks(_)
@@ -294,7 +298,15 @@ impl GridError {
             | Self::MissingKey { .. }
             | Self::UnknownKey { .. }
             | Self::DuplicateKey { .. }
-            | Self::MustUnderstand => {}
+            | Self::MustUnderstand => None,
+        }
+    }
+
+    /// The same error, on the axis of that number.
+    #[must_use]
+    pub(crate) fn on_axis(mut self, axis: usize) -> Self {
+        if let Some(place) = self.place_mut() {
+            place.axis = Some(axis);
         }
         self
     }

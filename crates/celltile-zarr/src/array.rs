@@ -1,0 +1,251 @@
+//! Arrays of zarrs whose grids are ours.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use celltile_grid::{AxisChunk, Grid};
+use zarrs::array::{
+    Array, ArrayBytes, ArrayMetadata, ArrayMetadataV3, ArraySubset, CodecOptions, DataTypeSize,
+};
+use zarrs::config::MetadataRetrieveVersion;
+use zarrs::node::NodePath;
+use zarrs::storage::{Bytes, ReadableStorageTraits, StoreKey, WritableStorageTraits};
+
+use crate::error::{Result, ZarrError};
+use crate::grid::{RectilinearGrid, with_grid};
+use crate::metadata::{DeclaredGrid, NodeKind, node_kind, parse_grid};
+use crate::spec::{ArraySpec, GridForm};
+
+/// The decoded size above which a chunk is refused, unless the caller allows more.
+pub const MAX_CHUNK_BYTES: u64 = 4 << 30;
+
+/// An array of zarrs, with the grid that its metadata declares.
+///
+/// Made by [`open`](Self::open) and [`create`](Self::create) only, which parse and check the grid before zarrs sees it. zarrs' own
+/// `Array::open`, `builder` and `set_shape` make a grid of their own, which lists every edge of every run; so the array is lent
+/// out for reading and writing, not for changing its shape.
+#[derive(Debug)]
+pub struct ZarrArray<S: ?Sized> {
+    array: Array<S>,
+    declared: DeclaredGrid,
+    max_chunk_bytes: u64,
+}
+
+impl<S: ?Sized + ReadableStorageTraits + 'static> ZarrArray<S> {
+    /// Opens the array of Zarr format 3 or 2 at `path`, which starts with a slash.
+    ///
+    /// # Errors
+    ///
+    /// [`ZarrError::NotFound`]; [`ZarrError::Grid`] or [`ZarrError::Metadata`] if the grid is not valid, before memory is
+    /// taken for it; [`ZarrError::Create`] if zarrs has no such data type, codec or key encoding.
+    pub fn open(storage: Arc<S>, path: &str) -> Result<Self> {
+        let key = metadata_key(path, "zarr.json")?;
+        match storage.get(&key)? {
+            Some(text) => Self::from_text(storage, path, &text),
+            None => Self::open_v2(storage, path),
+        }
+    }
+
+    fn open_v2(storage: Arc<S>, path: &str) -> Result<Self> {
+        if storage.get(&metadata_key(path, ".zarray")?)?.is_none() {
+            return Err(ZarrError::NotFound { node: path.to_owned() });
+        }
+        let array =
+            Array::open_opt(storage, path, &MetadataRetrieveVersion::V2).map_err(ZarrError::create(path))?;
+        let ArrayMetadata::V2(metadata) = array.metadata() else {
+            return Err(ZarrError::metadata(path, "not an array of Zarr format 2"));
+        };
+        let chunk_shape: Vec<u64> = metadata.chunks.iter().map(|edge| edge.get()).collect();
+        let grid = Grid::from_regular(&metadata.shape, &chunk_shape).map_err(ZarrError::grid(path))?;
+        let declared = DeclaredGrid { grid, form: GridForm::Regular, inner: None };
+        Ok(Self { array, declared, max_chunk_bytes: MAX_CHUNK_BYTES })
+    }
+
+    /// A chunk's elements, its declared shape whole; those of a chunk that is not stored are the fill value.
+    ///
+    /// # Errors
+    ///
+    /// If the chunk is not active, takes more memory than allowed, or cannot be read and decoded.
+    pub fn read_chunk(&self, chunk: &[u64]) -> Result<ArrayBytes<'static>> {
+        self.check_chunk(chunk)?;
+        self.guarded(|| self.array.retrieve_chunk_opt(chunk, &serial()))
+    }
+
+    /// The elements of a region, in C order.
+    ///
+    /// # Errors
+    ///
+    /// If the region is not inside the array, a chunk that it touches takes more memory than allowed, or one cannot be read and
+    /// decoded.
+    pub fn read_region(&self, region: &[std::ops::Range<u64>]) -> Result<ArrayBytes<'static>> {
+        let mut parts = self.declared.grid.region(region).map_err(ZarrError::grid(self.path()))?;
+        while let Some(parts) = parts.next_part() {
+            self.check_size(parts.iter().map(|part| &part.chunk))?;
+        }
+        let subset = ArraySubset::new_with_ranges(region);
+        self.guarded(|| self.array.retrieve_array_subset(&subset))
+    }
+}
+
+impl<S: ?Sized> ZarrArray<S> {
+    /// An array from the text of its `zarr.json`, which need not be stored.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_text(storage: Arc<S>, path: &str, text: &[u8]) -> Result<Self> {
+        if node_kind(path, text)? == NodeKind::Group {
+            return Err(ZarrError::metadata(path, "is a group, expected an array"));
+        }
+        let declared = parse_grid(path, text)?;
+        let metadata: ArrayMetadataV3 = serde_json::from_slice(text)
+            .map_err(|error| ZarrError::metadata(path, format!("zarr.json: {error}")))?;
+        let make = || Array::new_with_metadata(storage, path, ArrayMetadata::V3(metadata));
+        let array = match declared.form {
+            GridForm::Regular => make(),
+            GridForm::Rectilinear => with_grid(RectilinearGrid::new(declared.grid.clone()), make),
+        };
+        Ok(Self {
+            array: array.map_err(ZarrError::create(path))?,
+            declared,
+            max_chunk_bytes: MAX_CHUNK_BYTES,
+        })
+    }
+
+    /// Allows chunks of that decoded size.
+    #[must_use]
+    pub fn with_max_chunk_bytes(mut self, bytes: u64) -> Self {
+        self.max_chunk_bytes = bytes;
+        self
+    }
+
+    /// The decoded size above which a chunk is refused.
+    #[must_use]
+    pub fn max_chunk_bytes(&self) -> u64 {
+        self.max_chunk_bytes
+    }
+
+    /// The array of zarrs.
+    #[must_use]
+    pub fn array(&self) -> &Array<S> {
+        &self.array
+    }
+
+    /// Shape and chunks.
+    #[must_use]
+    pub fn grid(&self) -> &Grid {
+        &self.declared.grid
+    }
+
+    /// How the metadata names the grid.
+    #[must_use]
+    pub fn form(&self) -> GridForm {
+        self.declared.form
+    }
+
+    /// Shape of the inner chunks, if chunks are shards.
+    #[must_use]
+    pub fn inner(&self) -> Option<&[u64]> {
+        self.declared.inner.as_deref()
+    }
+
+    /// Whether the array is of Zarr format 2.
+    #[must_use]
+    pub fn is_v2(&self) -> bool {
+        matches!(self.array.metadata(), ArrayMetadata::V2(_))
+    }
+
+    /// Path in the store, with a slash before it.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.array.path().as_str()
+    }
+
+    /// Bytes of one element in memory; 16 for elements of variable length, whose bytes come on top.
+    #[must_use]
+    pub fn element_bytes(&self) -> u64 {
+        match self.array.data_type().size() {
+            DataTypeSize::Fixed(bytes) => bytes as u64,
+            DataTypeSize::Variable => 16,
+        }
+    }
+
+    /// Decoded bytes of a chunk of that declared shape.
+    pub(crate) fn chunk_bytes(&self, edges: impl IntoIterator<Item = u64>) -> u128 {
+        edges
+            .into_iter()
+            .fold(u128::from(self.element_bytes()), |bytes, edge| bytes.saturating_mul(edge.into()))
+    }
+
+    fn check_chunk(&self, chunk: &[u64]) -> Result<()> {
+        self.check_size(self.declared.grid.chunk(chunk).map_err(ZarrError::grid(self.path()))?.iter())
+    }
+
+    fn check_size<'a>(&self, chunk: impl Iterator<Item = &'a AxisChunk> + Clone) -> Result<()> {
+        let bytes = self.chunk_bytes(chunk.clone().map(|axis| axis.edge));
+        if bytes <= u128::from(self.max_chunk_bytes) {
+            return Ok(());
+        }
+        let (node, chunk) = (self.path().to_owned(), chunk.map(|axis| axis.chunk).collect());
+        Err(ZarrError::ChunkTooLarge { node, chunk, bytes, limit: self.max_chunk_bytes })
+    }
+
+    /// Runs something of zarrs that may panic on hostile chunks.
+    fn guarded<T>(
+        &self,
+        run: impl FnOnce() -> std::result::Result<T, zarrs::array::ArrayError>,
+    ) -> Result<T> {
+        match catch_unwind(AssertUnwindSafe(run)) {
+            Ok(result) => result.map_err(ZarrError::array(self.path())),
+            Err(_) => Err(ZarrError::metadata(self.path(), "zarrs panicked on a chunk that is not valid")),
+        }
+    }
+}
+
+impl<S: ?Sized + WritableStorageTraits + 'static> ZarrArray<S> {
+    /// An array that does not exist yet. Nothing is written: chunks come first, and [`store_metadata`](Self::store_metadata)
+    /// last makes the array visible.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open), if the specification is not valid.
+    pub fn create(storage: Arc<S>, path: &str, spec: &ArraySpec) -> Result<Self> {
+        Self::from_text(storage, path, spec.to_json(path)?.as_bytes())
+    }
+
+    /// Writes `zarr.json`.
+    ///
+    /// # Errors
+    ///
+    /// If the store cannot be written.
+    pub fn store_metadata(&self) -> Result<()> {
+        let text = serde_json::to_vec(self.array.metadata())
+            .map_err(|error| ZarrError::metadata(self.path(), error.to_string()))?;
+        let key = metadata_key(self.path(), "zarr.json")?;
+        Ok(self.array.storage().set(&key, Bytes::from(text))?)
+    }
+
+    /// Writes a chunk's elements, its declared shape whole. A chunk of nothing but the fill value is not stored.
+    ///
+    /// # Errors
+    ///
+    /// If the chunk is not active, the bytes are not those of as many elements, or the store cannot be written.
+    pub fn write_chunk(&self, chunk: &[u64], elements: ArrayBytes<'_>) -> Result<()> {
+        self.check_chunk(chunk)?;
+        self.array.store_chunk_opt(chunk, elements, &serial()).map_err(ZarrError::array(self.path()))
+    }
+}
+
+/// Parallelism is over chunks, here; codecs get one thread each.
+pub(crate) fn serial() -> CodecOptions {
+    CodecOptions::default().with_concurrent_target(1)
+}
+
+/// The key of a node's metadata.
+pub(crate) fn metadata_key(path: &str, name: &str) -> Result<StoreKey> {
+    let fault = |error: &dyn std::fmt::Display| ZarrError::metadata(path, error.to_string());
+    let path = NodePath::new(path).map_err(|error| fault(&error))?;
+    let folder = path.as_str().trim_start_matches('/');
+    let key = if folder.is_empty() { name.to_owned() } else { format!("{folder}/{name}") };
+    StoreKey::new(key).map_err(|error| fault(&error))
+}
