@@ -1,3 +1,21 @@
 //! Single-cell count matrices in the deltacells format.
+//!
+//! A dataset is a folder (or a bucket's prefix) of *tiles* and a small manifest. This crate reads, writes and
+//! verifies whole datasets; one tile's bytes are the business of `celltile-tile`. The modules stand in the order in
+//! which a byte meets them.
 
+pub mod storage;
+
+pub mod digest;
+pub mod keys;
+pub mod manifest;
+
+pub mod checksums;
+pub mod genes;
 pub mod table;
+
+pub mod error;
+mod host;
+
+pub use error::{Error, Result};
+pub use manifest::Manifest;
