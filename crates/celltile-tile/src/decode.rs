@@ -112,6 +112,11 @@ impl Decoder {
         self
     }
 
+    /// As [`Decoder::round_counts`], for a decoder that is used on.
+    pub const fn set_round_counts(&mut self, allow: bool) {
+        self.round_counts = allow;
+    }
+
     /// Uses the plain loops instead of those for this machine's vector units: for tests and comparisons.
     #[must_use]
     pub const fn scalar(mut self) -> Self {

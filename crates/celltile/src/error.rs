@@ -68,6 +68,17 @@ pub enum Error {
         fault: Box<ManifestFault>,
     },
 
+    /// A tile's bytes break a rule of the format.
+    #[error("{path} (tile {tile}): {source}")]
+    Tile {
+        /// The tile's object.
+        path: String,
+        /// The tile's index.
+        tile: u64,
+        /// The rule, with the place inside the tile.
+        source: Box<celltile_tile::Error>,
+    },
+
     /// A tile does not agree with the manifest.
     #[error("{path} (tile {tile}): {what} is {found}, the manifest says {expected}")]
     TileMismatch {

@@ -11,11 +11,16 @@ pub mod keys;
 pub mod manifest;
 
 pub mod checksums;
+pub mod dataset;
 pub mod genes;
 pub mod table;
 
 pub mod error;
 mod host;
 
+pub use celltile_tile::{
+    ChunkCut, Compression, Count, Csr, CsrView, Decoder, EncodeOptions, Preset, Tile, TileHead,
+};
+pub use dataset::{Dataset, OpenOptions, ReadOptions, TileBytes, Verify};
 pub use error::{Error, Result};
 pub use manifest::Manifest;

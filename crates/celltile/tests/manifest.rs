@@ -114,7 +114,7 @@ fn test_each_fault_names_field_and_values() {
         ("tile_cells", "[10, 9, 6]", "tile_cells[1]: found 9, expected 10"),
         ("tile_cells", "[10, 10, 4]", "tile_cells[2]: found 4, expected 5"),
         ("tile_cells", "[10, 10, 5, 0]", "tile_cells: found 4 tiles, expected 3"),
-        ("tile_cells", "{\"a\": 1}", "tile_cells: found {\"a\":1}, expected a list"),
+        ("tile_cells", "{\"a\": 1}", "tile_cells: found {\"a\": 1}, expected a list"),
         ("tile_nnz", "[100, 0]", "tile_nnz: found 2 elements, expected 3"),
         ("tile_nnz", "[100, 0, -250]", "tile_nnz[2]: found -250, expected an integer"),
         ("tile_nnz", "[100, [], 250]", "tile_nnz[1]: found [], expected an integer"),
