@@ -327,7 +327,12 @@ impl Dataset {
         Ok(TileBytes { bytes, head })
     }
 
-    fn decode<C: Count>(&self, plan: Result<Plan>, options: &ReadOptions<'_>, out: &mut Csr<C>) -> Result<()> {
+    fn decode<C: Count>(
+        &self,
+        plan: Result<Plan>,
+        options: &ReadOptions<'_>,
+        out: &mut Csr<C>,
+    ) -> Result<()> {
         let round = options.round_counts;
         let result = plan.and_then(|plan| match options.gene_map {
             None => plan.decode(&self.tiles, &self.pool, round, out),
@@ -356,7 +361,13 @@ impl Dataset {
             let (tile, row) = self.locate(start)?;
             let end = cells.end.min(self.tile_cells(tile)?.end);
             let rows = row..row.saturating_add(end.saturating_sub(start));
-            let index = |row| usize::try_from(row).map_err(|_| Error::OutOfRange { what: "cell", index: row, len: u64::MAX });
+            let index = |row| {
+                usize::try_from(row).map_err(|_| Error::OutOfRange {
+                    what: "cell",
+                    index: row,
+                    len: u64::MAX,
+                })
+            };
             ranges.push((tile, index(rows.start)?..index(rows.end)?));
             start = end;
         }

@@ -213,6 +213,12 @@ pub enum CellFault {
         /// The one before it.
         previous: i64,
     },
+    /// More nonzeros than any tile chunk can hold.
+    #[error("{found} nonzeros, expected fewer than 2^32")]
+    TooManyGenes {
+        /// How many.
+        found: u64,
+    },
     /// A count that is not in 1 ..= 2^31 - 1.
     #[error("gene {gene} has count {count}, expected 1 to 2147483647")]
     Count {

@@ -15,6 +15,9 @@ pub mod dataset;
 pub mod genes;
 pub mod table;
 
+pub mod verify;
+pub mod writer;
+
 pub mod error;
 mod host;
 
@@ -24,3 +27,4 @@ pub use celltile_tile::{
 pub use dataset::{Dataset, OpenOptions, ReadOptions, TileBytes, Verify};
 pub use error::{Error, Result};
 pub use manifest::Manifest;
+pub use writer::{DatasetWriter, WriterOptions, Written};

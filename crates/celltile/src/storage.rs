@@ -108,7 +108,9 @@ pub trait Storage: fmt::Debug + Send + Sync {
     fn write(&self, key: &str, bytes: &[u8]) -> Result<()> {
         let mut writer = self.create(key)?;
         io::Write::write_all(&mut writer, bytes).map_err(|e| Error::io(self.locate(key), "write", e))?;
-        writer.finish().map(|_| ())
+        let found = writer.finish()?;
+        let expected = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        if found == expected { Ok(()) } else { Err(Error::Size { path: self.locate(key), found, expected }) }
     }
 
     /// Starts an object that is written piece by piece and appears when finished.

@@ -45,7 +45,8 @@ impl<V: Clone> Lru<V> {
         let old = state.values.insert(key, Slot { value, weight, used }).map_or(0, |slot| slot.weight);
         state.weight = state.weight.saturating_add(weight).saturating_sub(old);
         while state.weight > self.limit && state.values.len() > 1 {
-            let Some(oldest) = state.values.iter().min_by_key(|(_, slot)| slot.used).map(|(key, _)| *key) else {
+            let Some(oldest) = state.values.iter().min_by_key(|(_, slot)| slot.used).map(|(key, _)| *key)
+            else {
                 break;
             };
             if let Some(slot) = state.values.remove(&oldest) {

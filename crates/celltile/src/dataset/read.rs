@@ -102,7 +102,8 @@ impl Plan {
         let head = &tile.head;
         let mut start = rows.start;
         while start < rows.end {
-            let follows = self.pieces.last().filter(|p| p.tile == at && p.cells.end == start).map(|p| p.chunk);
+            let follows =
+                self.pieces.last().filter(|p| p.tile == at && p.cells.end == start).map(|p| p.chunk);
             let held = |chunk| head.chunk_cells(chunk).map_err(fault);
             let joined = match follows {
                 Some(chunk) => Some(held(chunk)?).filter(|cells| cells.contains(&start)),
@@ -207,7 +208,8 @@ impl Plan {
             let Some(tile) = self.tiles.get(piece.tile) else { continue };
             let offsets = tile.head.indptr().get(piece.cells.start..=piece.cells.end).unwrap_or_default();
             for (low, high) in offsets.iter().zip(offsets.iter().skip(1)) {
-                end = end.checked_add(high.saturating_sub(*low)).ok_or_else(|| too_large(tiles, tile.index))?;
+                end =
+                    end.checked_add(high.saturating_sub(*low)).ok_or_else(|| too_large(tiles, tile.index))?;
                 indptr.push(end);
             }
         }
@@ -285,7 +287,10 @@ fn open_all(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Result<Vec<Arc<OpenTi
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(tiles.open(tile)?);
         Ok(())
     })?;
-    Ok(slots.into_iter().filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner)).collect())
+    Ok(slots
+        .into_iter()
+        .filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+        .collect())
 }
 
 /// Puts matrices under each other.
