@@ -323,7 +323,7 @@ impl Dataset {
     /// # Errors
     /// As [`tile`](Self::tile).
     pub fn tile_bytes(&self, tile: u64) -> Result<TileBytes> {
-        let (bytes, head) = self.tiles.read_whole(tile)?;
+        let (bytes, head) = self.tiles.read_whole(tile, None)?;
         Ok(TileBytes { bytes, head })
     }
 

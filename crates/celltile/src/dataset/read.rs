@@ -269,9 +269,7 @@ fn fetch<'p, 'a, C>(
         }
         batch.extend(jobs.next());
     }
-    let requests: Vec<ReadRequest<'_>> =
-        wanted.iter().map(|(key, range, _)| ReadRequest { key, range: range.clone() }).collect();
-    for (answer, (_, _, at)) in tiles.storage.read_many(&requests).into_iter().zip(&wanted) {
+    for (answer, (_, _, at)) in read_many(tiles, &wanted).into_iter().zip(&wanted) {
         if let Some(job) = batch.get_mut(*at) {
             job.fetched = Some(answer?);
         }
@@ -282,15 +280,52 @@ fn fetch<'p, 'a, C>(
 /// Opens tiles, many at once: their first touch may read all of them.
 fn open_all(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Result<Vec<Arc<OpenTile>>> {
     let slots: Vec<Mutex<Option<Arc<OpenTile>>>> = needed.iter().map(|_| Mutex::new(None)).collect();
-    let tasks: Vec<(u64, &Mutex<Option<Arc<OpenTile>>>)> = needed.iter().copied().zip(&slots).collect();
-    pool.run(tasks, |_, (tile, slot)| {
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(tiles.open(tile)?);
-        Ok(())
-    })?;
+    let mut tasks = needed.iter().copied().zip(&slots).peekable();
+    while tasks.peek().is_some() {
+        let batch = fetch_heads(tiles, &mut tasks)?;
+        pool.run(batch, |_, (tile, fetched, slot)| {
+            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(tiles.open(tile, fetched)?);
+            Ok(())
+        })?;
+    }
     Ok(slots
         .into_iter()
         .filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
         .collect())
+}
+
+/// Takes tiles off the front; from a remote storage, fetches what is read of them first, all at once.
+fn fetch_heads<T>(
+    tiles: &Tiles,
+    tasks: &mut std::iter::Peekable<impl Iterator<Item = (u64, T)>>,
+) -> Result<Vec<(u64, Option<Bytes>, T)>> {
+    if !tiles.storage.is_remote() {
+        return Ok(tasks.map(|(tile, slot)| (tile, None, slot)).collect());
+    }
+    let mut batch = Vec::new();
+    let mut wanted: Vec<(String, Range<u64>, usize)> = Vec::new();
+    let mut total = 0_u64;
+    while total < FETCH
+        && let Some((tile, slot)) = tasks.next()
+    {
+        if let Some(range) = tiles.first_read(tile)? {
+            total = total.saturating_add(range.end.saturating_sub(range.start));
+            wanted.push((keys::tile(tile), range, batch.len()));
+        }
+        batch.push((tile, None, slot));
+    }
+    for (answer, (_, _, at)) in read_many(tiles, &wanted).into_iter().zip(&wanted) {
+        if let Some((_, fetched, _)) = batch.get_mut(*at) {
+            *fetched = Some(answer?);
+        }
+    }
+    Ok(batch)
+}
+
+fn read_many(tiles: &Tiles, wanted: &[(String, Range<u64>, usize)]) -> Vec<Result<Bytes>> {
+    let requests: Vec<ReadRequest<'_>> =
+        wanted.iter().map(|(key, range, _)| ReadRequest { key, range: range.clone() }).collect();
+    tiles.storage.read_many(&requests)
 }
 
 /// Puts matrices under each other.

@@ -1,11 +1,12 @@
 //! The tiles of an open dataset: their heads, kept, and their frames, read by position; both checked as
 //! [`Verify`] says.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use celltile_tile::layout::{HEADER_LEN, Header};
+use celltile_tile::layout::{CHUNK_ENTRY_LEN, HEADER_LEN, Header};
 use celltile_tile::{ChunkFrames, Tile, TileHead, frames_crc, head_crc};
 
 use super::{OpenOptions, Verify};
@@ -50,7 +51,7 @@ impl OpenTile {
     }
 
     fn weight(&self) -> u64 {
-        let table = self.head.n_chunks().saturating_mul(size_of::<celltile_tile::layout::ChunkEntry>() + 4);
+        let table = self.head.n_chunks().saturating_mul(CHUNK_ENTRY_LEN + 4);
         let indptr = self.head.indptr().len().saturating_mul(8);
         let whole = self.whole.as_ref().map_or(0, Bytes::len);
         u64::try_from(table.saturating_add(indptr).saturating_add(whole)).unwrap_or(u64::MAX)
@@ -77,19 +78,42 @@ impl Tiles {
         }
     }
 
-    /// The tile, its head checked, and its CRC too where that is what [`Verify`] asks for.
-    pub(super) fn open(&self, tile: u64) -> Result<Arc<OpenTile>> {
+    /// The tile, its head checked, and its CRC too where that is what [`Verify`] asks for. `fetched` is what was read of
+    /// [`first_read`](Self::first_read), if the caller has it.
+    pub(super) fn open(&self, tile: u64, fetched: Option<Bytes>) -> Result<Arc<OpenTile>> {
         if let Some(open) = self.heads.get(tile) {
             return Ok(open);
         }
-        let open = Arc::new(self.load(tile)?);
+        let open = Arc::new(self.load(tile, fetched)?);
         self.heads.put(tile, Arc::clone(&open), open.weight());
         Ok(open)
     }
 
+    /// The bytes with which [`open`](Self::open) begins; nothing for a tile that is open.
+    pub(super) fn first_read(&self, tile: u64) -> Result<Option<Range<u64>>> {
+        if self.heads.get(tile).is_some() {
+            return Ok(None);
+        }
+        let recorded = self.recorded(tile)?;
+        Ok(Some(if self.fetches_whole() { 0..recorded.bytes } else { 0..self.head_guess(&recorded) }))
+    }
+
+    /// Whether a tile can only be checked by fetching all of it.
+    fn fetches_whole(&self) -> bool {
+        self.verify == Verify::Full && self.manifest.tile_checksums.is_none() && self.storage.is_remote()
+    }
+
+    /// Where a tile's head most likely ends: there, if it lies as this crate's writer lays it.
+    fn head_guess(&self, recorded: &Recorded) -> u64 {
+        // The manifest's number of chunks is informational.
+        let table = self.manifest.n_chunks.min(recorded.cells).saturating_mul(CHUNK_ENTRY_LEN as u64);
+        let indptr = recorded.cells.saturating_add(1).saturating_mul(8);
+        (HEADER_LEN as u64).saturating_add(table).saturating_add(indptr).min(recorded.bytes)
+    }
+
     /// The tile with all of its bytes, in one read; nothing of it is kept.
     pub(super) fn open_whole(&self, tile: u64) -> Result<OpenTile> {
-        let (bytes, head) = self.read_whole(tile)?;
+        let (bytes, head) = self.read_whole(tile, None)?;
         Ok(OpenTile { index: tile, head, chunk_crcs: None, whole: Some(bytes) })
     }
 
@@ -98,8 +122,8 @@ impl Tiles {
         self.storage.is_remote() || self.manifest.tile_checksums.is_none()
     }
 
-    /// All bytes of a tile, in one read, checked; and its head.
-    pub(super) fn read_whole(&self, tile: u64) -> Result<(Bytes, TileHead)> {
+    /// All bytes of a tile, in one read (or as fetched already), checked; and its head.
+    pub(super) fn read_whole(&self, tile: u64, fetched: Option<Bytes>) -> Result<(Bytes, TileHead)> {
         let recorded = self.recorded(tile)?;
         let key = keys::tile(tile);
         if !self.storage.is_remote() {
@@ -108,7 +132,10 @@ impl Tiles {
                 return Err(Error::Size { path: self.storage.locate(&key), found, expected: recorded.bytes });
             }
         }
-        let bytes = self.storage.read_range(&key, 0..recorded.bytes)?;
+        let bytes = match fetched {
+            Some(bytes) => bytes,
+            None => self.storage.read_range(&key, 0..recorded.bytes)?,
+        };
         let parsed = Tile::parse(&bytes).map_err(|e| self.fault(tile, e))?;
         self.compare(tile, &recorded, parsed.head().header())?;
         if self.verify == Verify::Full {
@@ -158,14 +185,15 @@ impl Tiles {
         Error::Tile { path: self.storage.locate(&keys::tile(tile)), tile, source: Box::new(source) }
     }
 
-    fn load(&self, tile: u64) -> Result<OpenTile> {
+    fn load(&self, tile: u64, fetched: Option<Bytes>) -> Result<OpenTile> {
         let recorded = self.recorded(tile)?;
         let checksums = match self.verify {
             Verify::Full => self.checksums(tile)?,
             Verify::Structure => None,
         };
-        if self.verify == Verify::Full && checksums.is_none() && self.storage.is_remote() {
-            return self.open_whole(tile);
+        if self.fetches_whole() {
+            let (bytes, head) = self.read_whole(tile, fetched)?;
+            return Ok(OpenTile { index: tile, head, chunk_crcs: None, whole: Some(bytes) });
         }
         let object = self.object(tile)?;
         if !self.storage.is_remote() {
@@ -175,7 +203,7 @@ impl Tiles {
                 return Err(Error::Size { path, found, expected: recorded.bytes });
             }
         }
-        let parts = self.read_head(tile, object.as_ref(), &recorded)?;
+        let parts = self.read_head(tile, object.as_ref(), &recorded, fetched)?;
         self.compare(tile, &recorded, &parts.header)?;
         if let Some(checksums) = &checksums {
             let found = head_crc(&parts.header_and_table, &parts.indptr);
@@ -199,17 +227,20 @@ impl Tiles {
     }
 
     /// Reads header, chunk table and indptr: one read where they lie as this crate's writer lays them.
-    fn read_head(&self, tile: u64, object: &dyn Object, recorded: &Recorded) -> Result<HeadParts> {
+    fn read_head(
+        &self,
+        tile: u64,
+        object: &dyn Object,
+        recorded: &Recorded,
+        fetched: Option<Bytes>,
+    ) -> Result<HeadParts> {
         let fault = |e| self.fault(tile, e);
-        // The manifest's number of chunks is informational: a guess.
-        let n_chunks = self.manifest.n_chunks.min(recorded.cells);
-        let guess = 64_u64
-            .saturating_add(n_chunks.saturating_mul(96))
-            .saturating_add(recorded.cells.saturating_add(1).saturating_mul(8))
-            .min(recorded.bytes);
-        let start = read(object, 0, guess.max(HEADER_LEN as u64))?;
+        let start = match fetched {
+            Some(start) => start,
+            None => read(object, 0, self.head_guess(recorded))?.into(),
+        };
         let header = Header::parse(&start, recorded.bytes).map_err(fault)?;
-        let part = |range: std::ops::Range<u64>| -> Result<Vec<u8>> {
+        let part = |range: Range<u64>| -> Result<Vec<u8>> {
             let inside = usize::try_from(range.start).ok().zip(usize::try_from(range.end).ok());
             match inside.and_then(|(low, high)| start.get(low..high)) {
                 Some(bytes) => Ok(bytes.to_vec()),

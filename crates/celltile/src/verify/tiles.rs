@@ -158,7 +158,7 @@ fn check_parts(
         match parsed.frames(chunk).map(|frames| frames_crc(&frames)) {
             Ok(found) if found == *expected => {}
             Ok(found) => {
-                report(format!("tile chunk {chunk}: CRC-32 {found:08x}, {sidecar} says {expected:08x}"))
+                report(format!("tile chunk {chunk}: CRC-32 {found:08x}, {sidecar} says {expected:08x}"));
             }
             Err(error) => report(error.to_string()),
         }

@@ -41,7 +41,7 @@ fn look(storage: &dyn Storage) -> Result<(Vec<String>, Option<String>)> {
                 EntryKind::Object(_) if keys::is_ours(&entry.key) => ours.push(entry.key),
                 EntryKind::Temporary => ours.push(entry.key),
                 EntryKind::Folder if matches!(entry.key.as_str(), keys::TILES | keys::OBS) => {
-                    folders.push(entry.key)
+                    folders.push(entry.key);
                 }
                 _ => {
                     foreign.get_or_insert(entry.key);
