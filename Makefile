@@ -18,8 +18,7 @@ SOAK_SECONDS ?= 600
 DEMO_CELLS ?= 20000
 BENCH_CELLS ?= 20000
 
-# Build scripts find the venv's CMake; tests find its Python.
-export PATH := $(VENV)/bin:$(CACHE)/cargo/bin:$(PATH)
+export PATH := $(CACHE)/cargo/bin:$(PATH)
 export CARGO_TERM_COLOR ?= auto
 
 .PHONY: help demo test bench fuzz soak interop lint docs build python
@@ -34,7 +33,7 @@ help:
 	@echo 'make interop   what other readers make of what we write'
 	@echo 'make docs      API documentation'
 
-# A virtual environment with pinned packages: readers to test against, the linter, and CMake for build scripts.
+# A virtual environment with pinned packages: readers to test against, and the linter.
 $(VENV_STAMP): python/requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo 'Python 3.11 or newer is needed (set PYTHON=...)' >&2; exit 1; }
@@ -63,6 +62,24 @@ test: $(VENV_STAMP)
 
 bench: build
 	$(VENV)/bin/python scripts/bench.py --celltile $(TARGET_DIR)/release/celltile --cells $(BENCH_CELLS)
+
+# cargo-fuzz asks for flags that only an unstable compiler takes; this lets the stable one take them.
+fuzz: export RUSTC_BOOTSTRAP := 1
+fuzz:
+	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --root $(CACHE)/cargo cargo-fuzz
+	for target in $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs)); do \
+	  echo "== $$target, $(FUZZ_SECONDS) s"; \
+	  $(CARGO) fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1; \
+	done
+
+# Ignored tests are those that take as long as they are given.
+soak: export CELLTILE_SOAK_SECONDS := $(SOAK_SECONDS)
+soak:
+	$(CARGO) test --release --locked -p celltile-cli --test cli -- --ignored --nocapture soak
+
+interop: export CELLTILE_TEST_PYTHON := $(VENV)/bin/python
+interop: $(VENV_STAMP)
+	$(CARGO) test --locked -p celltile-cli --test cli -- --nocapture interop
 
 lint: $(VENV_STAMP)
 	$(CARGO) fmt --all --check

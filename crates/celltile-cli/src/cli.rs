@@ -1,0 +1,28 @@
+//! The command line: every command and what all of them share. Help and completions are made from it.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+use crate::ui::ProgressMode;
+
+/// Single-cell count matrices, small, fast and verified: converts h5ad and 10x files to deltacells datasets and back.
+#[derive(Debug, Parser)]
+#[command(name = "celltile", version, arg_required_else_help = true, propagate_version = true)]
+pub(crate) struct Cli {
+    /// How progress is shown on standard error.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "HOW")]
+    pub(crate) progress: ProgressMode,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Info(commands::info::Args),
+    Verify(commands::verify::Args),
+    Rows(commands::rows::Args),
+    Bench(commands::bench::Args),
+    Completions(commands::completions::Args),
+}

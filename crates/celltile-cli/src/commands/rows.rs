@@ -1,0 +1,160 @@
+//! `celltile rows`: some cells, for people and for other tools.
+
+use std::io::{self, BufWriter, Write};
+use std::ops::Range;
+use std::path::PathBuf;
+
+use celltile::{Csr, Dataset, OpenOptions};
+
+use crate::args::{Cells, Threads};
+use crate::failure::Failure;
+use crate::ui::{self, Table};
+
+/// Print some cells
+///
+/// A table has a line a cell with its most expressed genes. csv has a line a nonzero: cell, gene_index, gene, count.
+/// mtx is a MatrixMarket file with a row a cell and a column a gene. Cells count from 0; in mtx from 1, as that format has it. Genes
+/// stand in the dataset's order.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The dataset.
+    dataset: PathBuf,
+    /// The cells: FIRST:END (END not among them), FIRST:, :END, or one number.
+    #[arg(value_name = "CELLS")]
+    cells: Cells,
+    /// The form.
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
+enum Format {
+    /// A line a cell.
+    #[default]
+    Table,
+    /// MatrixMarket, cells x genes.
+    Mtx,
+    /// A line a nonzero.
+    Csv,
+}
+
+/// Cells decoded at a time.
+const BATCH: u64 = 4096;
+
+pub(crate) fn run(args: &Args) -> Result<(), Failure> {
+    let dataset = Dataset::open_with(&args.dataset, &OpenOptions::default().threads(args.threads.get()))?;
+    let cells = args.cells.range(dataset.n_cells());
+    // Checked here, before a header is printed.
+    dataset.rows(cells.start..cells.start)?;
+    if cells.end > dataset.n_cells() {
+        return Err(celltile::Error::OutOfRange {
+            what: "cell",
+            index: cells.end - 1,
+            len: dataset.n_cells(),
+        }
+        .into());
+    }
+    let names = Names(dataset.var_names()?.map(celltile::genes::VarNames::into_names));
+    let mut out = BufWriter::new(io::stdout().lock());
+    match args.format {
+        Format::Table => table(&dataset, cells, &names, &mut out)?,
+        Format::Mtx => mtx(&dataset, cells, &mut out)?,
+        Format::Csv => csv(&dataset, cells, &names, &mut out)?,
+    }
+    out.flush()?;
+    Ok(())
+}
+
+/// The genes' names, or their numbers where the dataset has none.
+struct Names(Option<Vec<String>>);
+
+impl Names {
+    fn get(&self, gene: i32) -> String {
+        let name = self.0.as_ref().and_then(|names| names.get(usize::try_from(gene).ok()?));
+        name.cloned().unwrap_or_else(|| gene.to_string())
+    }
+}
+
+/// Hands over the cells in order, in batches.
+fn batches(
+    dataset: &Dataset,
+    cells: Range<u64>,
+    mut take: impl FnMut(u64, &Csr) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut rows = Csr::new();
+    let mut start = cells.start;
+    while start < cells.end {
+        let end = cells.end.min(start.saturating_add(BATCH));
+        dataset.rows_into(start..end, &celltile::ReadOptions::default(), &mut rows)?;
+        take(start, &rows)?;
+        start = end;
+    }
+    Ok(())
+}
+
+/// Genes of a cell that the table names.
+const SHOWN: usize = 5;
+
+fn table(dataset: &Dataset, cells: Range<u64>, names: &Names, out: &mut impl Write) -> Result<(), Failure> {
+    let mut first_batch = true;
+    batches(dataset, cells, |first, rows| {
+        let mut table = Table::new(0..3);
+        if std::mem::take(&mut first_batch) {
+            table.row(["cell", "nonzeros", "total", "most expressed"]);
+        }
+        for (cell, (genes, counts)) in (first..).zip(rows.view()?.iter()) {
+            let total: i64 = counts.iter().map(|&count| i64::from(count)).sum();
+            let mut order: Vec<(i32, i32)> = counts.iter().copied().zip(genes.iter().copied()).collect();
+            order.sort_unstable_by_key(|&(count, gene)| (std::cmp::Reverse(count), gene));
+            let named = order.iter().take(SHOWN).map(|&(count, gene)| format!("{} {count}", names.get(gene)));
+            let named = named.collect::<Vec<_>>().join(", ");
+            table.row([
+                cell.to_string(),
+                ui::count(genes.len() as u64),
+                ui::count(total.unsigned_abs()),
+                named,
+            ]);
+        }
+        table.write(out)?;
+        Ok(())
+    })
+}
+
+fn mtx(dataset: &Dataset, cells: Range<u64>, out: &mut impl Write) -> Result<(), Failure> {
+    // The number of nonzeros comes first, and is not worth the memory of all cells.
+    let mut nonzeros = 0_u64;
+    batches(dataset, cells.clone(), |_, rows| {
+        nonzeros += rows.nnz() as u64;
+        Ok(())
+    })?;
+    writeln!(out, "%%MatrixMarket matrix coordinate integer general")?;
+    writeln!(out, "%cells {} to {}, genes in the dataset's order", cells.start, cells.end)?;
+    writeln!(out, "{} {} {nonzeros}", cells.end - cells.start, dataset.n_genes())?;
+    batches(dataset, cells.clone(), |first, rows| {
+        for (row, (genes, counts)) in (first - cells.start + 1..).zip(rows.view()?.iter()) {
+            for (gene, count) in genes.iter().zip(counts) {
+                writeln!(out, "{row} {} {count}", i64::from(*gene) + 1)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn csv(dataset: &Dataset, cells: Range<u64>, names: &Names, out: &mut impl Write) -> Result<(), Failure> {
+    writeln!(out, "cell,gene_index,gene,count")?;
+    batches(dataset, cells, |first, rows| {
+        for (cell, (genes, counts)) in (first..).zip(rows.view()?.iter()) {
+            for (&gene, count) in genes.iter().zip(counts) {
+                writeln!(out, "{cell},{gene},{},{count}", quoted(names.get(gene)))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// As RFC 4180 has it.
+fn quoted(text: String) -> String {
+    if text.contains(['"', ',', '\n', '\r']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }
+}

@@ -1,0 +1,66 @@
+//! Columns under each other.
+
+use std::io::{self, Write};
+use std::ops::Range;
+
+/// Rows of text: some columns of words, aligned left, on either side of columns of numbers, aligned right.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    rows: Vec<Vec<String>>,
+    numbers: Range<usize>,
+}
+
+impl Table {
+    /// A table in which these columns are numbers.
+    pub(crate) fn new(numbers: Range<usize>) -> Self {
+        Self { rows: Vec::new(), numbers }
+    }
+
+    pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows
+                .iter()
+                .filter_map(|row| row.get(column))
+                .map(|text| text.chars().count())
+                .max()
+                .unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        for row in &self.rows {
+            let mut line = String::new();
+            for (column, (text, &width)) in row.iter().zip(&widths).enumerate() {
+                if column > 0 {
+                    line.push_str("  ");
+                }
+                if self.numbers.contains(&column) {
+                    line.push_str(&format!("{text:>width$}"));
+                } else {
+                    line.push_str(&format!("{text:<width$}"));
+                }
+            }
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_columns_are_aligned() {
+        let mut table = Table::new(1..2);
+        table.row(["name", "size"]);
+        table.row(["a", "1,000"]);
+        table.row(["longer", "7"]);
+        let mut out = Vec::new();
+        table.write(&mut out).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), "name     size\na       1,000\nlonger      7\n");
+    }
+}

@@ -1,0 +1,18 @@
+//! The built command, from the outside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "a test may fail, and its numbers are small"
+)]
+
+mod bench;
+mod info;
+mod rows;
+mod support;
+mod usage;
+mod verify;
