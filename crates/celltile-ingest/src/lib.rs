@@ -7,6 +7,9 @@ pub mod matrix;
 
 pub mod source;
 
+pub mod export;
+mod metadata;
+
 pub mod simulate;
 
 pub use error::{BadColumn, Error, RepeatedError, Result, ValueError, ValueFault};
