@@ -6,7 +6,6 @@
 
 mod local;
 mod memory;
-pub(crate) mod mmap;
 
 use std::fmt;
 use std::io;

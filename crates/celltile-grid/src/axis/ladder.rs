@@ -7,7 +7,7 @@ pub(super) const GROUP: usize = 16;
 ///
 /// Every group but the last hands its largest value to level 0; every full group of level `k` hands its largest to level
 /// `k + 1`. A million values have five levels of 0.53 bytes a value together, all but the lowest of which stay in the
-/// nearest caches, where a plain binary search misses them some ten times.
+/// nearest caches, where a plain binary search jumps through the whole list.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ladder {
     levels: Vec<Vec<u64>>,

@@ -30,11 +30,56 @@ impl Form {
     }
 }
 
+/// A value that can be read once another is known, which may come later in the text: then it is passed over first.
+#[derive(Debug, Default)]
+enum Part {
+    #[default]
+    Missing,
+    /// Where it starts.
+    PassedOver(usize),
+    Read(Vec<Edges>),
+}
+
+impl Part {
+    fn found(
+        scanner: &mut Scanner<'_>,
+        known: bool,
+        read: impl FnOnce(&mut Scanner<'_>) -> Result<Vec<Edges>, GridError>,
+    ) -> Result<Self, GridError> {
+        if known {
+            return read(scanner).map(Self::Read);
+        }
+        let start = scanner.position();
+        scanner.skip_value()?;
+        Ok(Self::PassedOver(start))
+    }
+
+    fn is_missing(&self) -> bool {
+        matches!(self, Self::Missing)
+    }
+
+    /// The value, now that all else is known; an error if it is missing.
+    fn read(
+        self,
+        scanner: &Scanner<'_>,
+        missing: GridError,
+        read: impl FnOnce(&mut Scanner<'_>) -> Result<Vec<Edges>, GridError>,
+    ) -> Result<Vec<Edges>, GridError> {
+        match self {
+            Self::Missing => Err(missing),
+            Self::PassedOver(start) => read(&mut scanner.at(start)),
+            Self::Read(axes) => Ok(axes),
+        }
+    }
+}
+
 /// Reads a `chunk_grid` object, of that many dimensions where they are known.
 pub(super) fn parse(json: &str, form: Form, ndim: Option<usize>) -> Result<Vec<Edges>, GridError> {
+    const OBJECT: &str = "chunk_grid";
     let mut scanner = Scanner::new(json);
-    expect_object(&mut scanner, "chunk_grid")?;
-    let (mut named, mut understood, mut configuration) = (false, false, None);
+    expect_object(&mut scanner, OBJECT)?;
+    let read = |scanner: &mut Scanner<'_>| parse_configuration(scanner, form, ndim);
+    let (mut named, mut understood, mut configuration) = (false, false, Part::Missing);
     let mut first = true;
     while let Some(key) = scanner.key(first)? {
         first = false;
@@ -43,26 +88,24 @@ pub(super) fn parse(json: &str, form: Form, ndim: Option<usize>) -> Result<Vec<E
                 expect_text(&mut scanner, "name", form.names())?;
                 named = true;
             }
-            // What a configuration means depends on the name, which may come later: it is read when all else is known.
-            "configuration" if configuration.is_none() => {
-                configuration = Some(scanner.position());
-                scanner.skip_value()?;
+            // What a configuration means depends on the name.
+            "configuration" if configuration.is_missing() => {
+                configuration = Part::found(&mut scanner, named, read)?;
             }
             "must_understand" if !understood => match scanner.value()? {
                 Value::Bool(true) => understood = true,
                 Value::Bool(false) => return Err(GridError::MustUnderstand),
                 other => return Err(wrong_type("must_understand", &other, "true")),
             },
-            "name" | "configuration" | "must_understand" => return Err(duplicate("chunk_grid", &key)),
-            _ => return Err(unknown("chunk_grid", &key)),
+            "name" | "configuration" | "must_understand" => return Err(duplicate(OBJECT, &key)),
+            _ => return Err(unknown(OBJECT, &key)),
         }
     }
     scanner.finish()?;
     if !named {
-        return Err(GridError::MissingKey { object: "chunk_grid", key: "name" });
+        return Err(GridError::MissingKey { object: OBJECT, key: "name" });
     }
-    let start = configuration.ok_or(GridError::MissingKey { object: "chunk_grid", key: "configuration" })?;
-    parse_configuration(&mut scanner.at(start), form, ndim)
+    configuration.read(&scanner, GridError::MissingKey { object: OBJECT, key: "configuration" }, read)
 }
 
 fn parse_configuration(
@@ -72,16 +115,17 @@ fn parse_configuration(
 ) -> Result<Vec<Edges>, GridError> {
     const OBJECT: &str = "configuration";
     expect_object(scanner, OBJECT)?;
-    let (mut kind_known, mut shapes) = (form == Form::Zep0003, None);
+    let read = |scanner: &mut Scanner<'_>| parse_shapes(scanner, form, ndim);
+    let (mut kind_known, mut shapes) = (form == Form::Zep0003, Part::Missing);
     let mut first = true;
     while let Some(key) = scanner.key(first)? {
         first = false;
         if key == form.shapes_key() {
-            if shapes.is_some() {
+            if !shapes.is_missing() {
                 return Err(duplicate(OBJECT, &key));
             }
-            shapes = Some(scanner.position());
-            scanner.skip_value()?;
+            // What the shapes mean depends on the kind.
+            shapes = Part::found(scanner, kind_known, read)?;
         } else if key == "kind" && form == Form::Rectilinear {
             if kind_known {
                 return Err(duplicate(OBJECT, &key));
@@ -95,8 +139,7 @@ fn parse_configuration(
     if !kind_known {
         return Err(GridError::MissingKey { object: OBJECT, key: "kind" });
     }
-    let start = shapes.ok_or(GridError::MissingKey { object: OBJECT, key: form.shapes_key() })?;
-    parse_shapes(&mut scanner.at(start), form, ndim)
+    shapes.read(scanner, GridError::MissingKey { object: OBJECT, key: form.shapes_key() }, read)
 }
 
 fn parse_shapes(scanner: &mut Scanner<'_>, form: Form, ndim: Option<usize>) -> Result<Vec<Edges>, GridError> {
