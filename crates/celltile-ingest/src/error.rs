@@ -112,6 +112,22 @@ pub enum Error {
         /// Bytes allowed, for people.
         allowed: String,
     },
+    /// A file could not be written.
+    #[error("{}: {at}: {why}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// The object in it.
+        at: String,
+        /// What stood in the way.
+        why: String,
+    },
+    /// The dataset being read or written.
+    #[error(transparent)]
+    Dataset(#[from] celltile::Error),
+    /// A table of cells or genes does not hold together.
+    #[error(transparent)]
+    Table(#[from] celltile::table::TableError),
     /// Options that contradict each other or the inputs.
     #[error("{0}")]
     Options(String),

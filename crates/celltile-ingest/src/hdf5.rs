@@ -12,6 +12,7 @@ mod group;
 mod range;
 mod storage;
 mod strings;
+mod write;
 
 pub use attribute::{Attribute, AttributeValue};
 pub use dataset::{ChunkRef, Dataset, Layout};
@@ -24,3 +25,4 @@ pub(crate) use range::with_scratch;
 pub use storage::ByteSource;
 pub use strings::StringColumn;
 pub(crate) use strings::fixed_string;
+pub use write::{ArrayStream, Attr, Attrs, CHUNK_LEN, Element, Packer, Writer};

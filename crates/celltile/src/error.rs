@@ -151,6 +151,33 @@ pub enum Error {
         reason: CellFault,
     },
 
+    /// A table (obs, genes) that does not fit together.
+    #[error("{path}: {source}")]
+    Table {
+        /// The table or the file it came from.
+        path: String,
+        /// What is wrong.
+        source: Box<crate::table::TableError>,
+    },
+
+    /// An obs column that there is not.
+    #[error("there is no obs column {name:?}; there are {}", list(.columns))]
+    NoColumn {
+        /// The name asked for.
+        name: String,
+        /// The columns that there are.
+        columns: Vec<String>,
+    },
+
+    /// The local cache cannot be used.
+    #[error("{path}: {reason}")]
+    Cache {
+        /// The file or folder.
+        path: String,
+        /// Why, and what would help.
+        reason: String,
+    },
+
     /// A folder that must not be written to.
     #[error("{path}: {reason}")]
     Occupied {
@@ -227,6 +254,16 @@ pub enum CellFault {
         /// Its count.
         count: i64,
     },
+}
+
+/// Names for a message: the first few.
+fn list(names: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let mut text = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN {
+        text.push_str(&format!(" and {} more", names.len() - SHOWN));
+    }
+    if text.is_empty() { "none".to_owned() } else { text }
 }
 
 impl Error {

@@ -5,6 +5,7 @@
 mod npy;
 mod order;
 mod var_names;
+pub mod var_table;
 
 pub use self::order::GeneOrder;
 pub use self::var_names::VarNames;

@@ -11,8 +11,10 @@ pub mod keys;
 pub mod manifest;
 
 pub mod checksums;
+mod contain;
 pub mod dataset;
 pub mod genes;
+pub mod obs;
 pub mod table;
 
 pub mod verify;
@@ -20,6 +22,7 @@ pub mod writer;
 
 pub mod error;
 mod host;
+mod recorded;
 
 pub use celltile_tile::{
     ChunkCut, Compression, Count, Csr, CsrView, Decoder, EncodeOptions, Preset, Tile, TileHead,

@@ -6,6 +6,7 @@
 
 mod local;
 mod memory;
+pub(crate) mod mmap;
 
 use std::fmt;
 use std::io;

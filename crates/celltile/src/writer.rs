@@ -368,7 +368,7 @@ impl DatasetWriter {
         Err(error)
     }
 
-    fn check_length(&self, what: &'static str, found: usize) -> Result<()> {
+    pub(crate) fn check_length(&self, what: &'static str, found: usize) -> Result<()> {
         if u64::try_from(found) == Ok(self.manifest.n_genes) {
             return Ok(());
         }

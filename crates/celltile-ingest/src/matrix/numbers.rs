@@ -212,7 +212,13 @@ pub(crate) fn fault(bytes: &[u8], number: NumberType) -> (ValueFault, String) {
     } else {
         ValueFault::TooLarge
     };
-    (kind, with_number!(number, text, bytes,))
+    // From here on the shortest text that names a float32 is not its value.
+    let text = if number.kind == NumberKind::Float && value.abs() >= 16_777_216.0 {
+        value.to_string()
+    } else {
+        with_number!(number, text, bytes,)
+    };
+    (kind, text)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use celltile::table::Table;
 
-use super::names::NamedBlocks;
+use super::names::{NamedBlocks, name_error};
 use super::{NotCarried, Source, SourceInfo, SourceOptions, not_carried, pick};
 use crate::error::{Error, Result};
 use crate::frame::{ColumnChoice, Frame};
@@ -99,7 +99,10 @@ impl Source for H5adSource {
 
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         Ok(Box::new(NamedBlocks {
-            inner: self.matrix.cells(range, options)?,
+            inner: self
+                .matrix
+                .cells(range, options)
+                .map_err(|error| name_error(error, &|cell| self.cell_name(cell), &self.genes))?,
             cell_name: Box::new(|cell| self.cell_name(cell)),
             genes: &self.genes,
             map: None,

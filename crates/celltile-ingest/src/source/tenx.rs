@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use celltile::table::{Column, Index, Table, Text, Values};
 
-use super::names::NamedBlocks;
+use super::names::{NamedBlocks, name_error};
 use super::{MatrixChoice, NotCarried, Source, SourceInfo, SourceOptions};
 use crate::error::{Error, Result};
 use crate::hdf5::{Dataset, File, Group, Node, NodeKind, StringColumn};
@@ -290,7 +290,10 @@ impl Source for TenxSource {
 
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         Ok(Box::new(NamedBlocks {
-            inner: self.matrix.cells(range, options)?,
+            inner: self
+                .matrix
+                .cells(range, options)
+                .map_err(|error| name_error(error, &|cell| self.cell_name(cell), &self.features.all))?,
             cell_name: Box::new(|cell| self.cell_name(cell)),
             genes: &self.features.all,
             map: self.features.map.as_deref(),

@@ -2,7 +2,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, LargeStringArray};
 use arrow_schema::DataType;
 
-use super::{Folded, Kind, StringKind, TableError};
+use super::{Categorical, Folded, Kind, StringKind, TableError};
 
 /// A column of text; missing values are nulls.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,6 +58,14 @@ impl Text {
     #[must_use]
     pub fn folded(&self) -> Option<&Folded> {
         self.folded.as_ref()
+    }
+
+    /// The category column that this one was, if its list of categories follows from the values.
+    ///
+    /// # Errors
+    /// [`TableError::Meta`] if a value is not of the categories' dtype.
+    pub fn unfold(&self) -> Result<Option<Categorical>, TableError> {
+        self.folded.map_or(Ok(None), |folded| folded.unfold(&self.values))
     }
 
     pub(crate) fn with_values(&self, values: LargeStringArray) -> Self {

@@ -1,7 +1,7 @@
-//! Obs: shards of the recorded size and content. What is in them is for the obs modules to say.
+//! Obs: shards of the recorded size and content, and what is in them.
 
 use super::files::check_record;
-use super::{Context, Fault};
+use super::{Context, Fault, Level};
 use crate::keys;
 use crate::manifest::FileRecord;
 
@@ -17,7 +17,11 @@ pub(super) fn check(context: &Context<'_>, faults: &mut Vec<Fault>) {
             faults,
         );
     }
-    if !manifest.files.contains_key(keys::OBS_SCHEMA) {
-        super::files::report(storage, keys::OBS_SCHEMA, storage.size(keys::OBS_SCHEMA), faults);
+    let strict = context.options.level == Level::Strict;
+    for error in crate::obs::verify::faults(storage, manifest, strict) {
+        // The error names its object.
+        let text = error.to_string();
+        let (path, what) = text.split_once(": ").unwrap_or(("", &text));
+        faults.push(Fault::new(path, what));
     }
 }

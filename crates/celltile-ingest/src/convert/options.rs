@@ -1,0 +1,92 @@
+use std::sync::Arc;
+
+use celltile::WriterOptions;
+
+use super::clean::Duplicates;
+use super::order::GeneOrderFrom;
+use crate::error::Result;
+use crate::matrix::ReadOptions;
+use crate::source::Source;
+
+/// What is being done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Cells are checked and the counts of each gene added up.
+    Count,
+    /// Cells are encoded and written.
+    Encode,
+}
+
+/// Is told how many cells of all a stage has done; called often, from one thread.
+pub type Progress = Arc<dyn Fn(Stage, u64, u64) + Send + Sync>;
+
+/// How to convert.
+#[derive(Clone)]
+pub struct ConvertOptions {
+    /// Tiles, encoding, threads, overwriting. The memory in it is cut to a share of [`ConvertOptions::memory`].
+    pub writer: WriterOptions,
+    /// Bytes that the conversion may hold, 1 GiB by default; the program itself and up to three encoded tiles come on
+    /// top.
+    pub memory: u64,
+    /// Rounding, and the flag to stop. Its memory is set from [`ConvertOptions::memory`].
+    pub read: ReadOptions,
+    /// What to do where a cell holds a gene more than once.
+    pub duplicates: Duplicates,
+    /// A dataset whose gene order is taken over; without it genes are sorted by falling totals.
+    pub gene_order_from: Option<GeneOrderFrom>,
+    /// Is told how far it is.
+    pub progress: Option<Progress>,
+}
+
+impl std::fmt::Debug for ConvertOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConvertOptions")
+            .field("writer", &self.writer)
+            .field("memory", &self.memory)
+            .field("read", &self.read)
+            .field("duplicates", &self.duplicates)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self {
+            writer: WriterOptions::default(),
+            memory: 1 << 30,
+            read: ReadOptions::default(),
+            duplicates: Duplicates::Refuse,
+            gene_order_from: None,
+            progress: None,
+        }
+    }
+}
+
+impl ConvertOptions {
+    /// Reports progress, and fails if the caller asked to stop.
+    pub(super) fn step(&self, stage: Stage, done: u64, total: u64) -> Result<()> {
+        if let Some(progress) = &self.progress {
+            progress(stage, done, total);
+        }
+        self.read.check_cancelled()
+    }
+
+    /// How much of the memory the reader may hold: more where genes have to be turned into cells.
+    pub(super) fn reading(&self, source: &dyn Source) -> ReadOptions {
+        let share = if source.info().encoding == "csr" { 4 } else { 2 };
+        ReadOptions { memory: self.memory / share, ..self.read.clone() }
+    }
+
+    /// How much of the memory packed cells may take.
+    pub(super) fn keeping(&self, source: &dyn Source) -> u64 {
+        if source.info().encoding == "csr" { self.memory / 2 } else { self.memory / 4 }
+    }
+
+    pub(super) fn writing(&self) -> WriterOptions {
+        let memory = self.writer.memory.min(self.memory / 8);
+        let mut writer = self.writer.clone();
+        writer.memory = memory;
+        writer
+    }
+}

@@ -1,0 +1,29 @@
+//! A dataset -> the files of other tools.
+
+mod frame;
+mod h5ad;
+mod order;
+
+pub use h5ad::{H5adOptions, export_h5ad};
+
+use crate::source::NotCarried;
+
+/// What an export wrote, and what it could not.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ExportSummary {
+    /// Number of cells.
+    pub cells: u64,
+    /// Number of genes.
+    pub genes: u64,
+    /// Number of nonzeros.
+    pub nonzeros: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// NumPy's name of the counts' dtype.
+    pub dtype: &'static str,
+    /// Whether the genes are back in the order of the source; otherwise they are in the dataset's.
+    pub source_order: bool,
+    /// What the dataset's source had and the dataset does not carry, as its `metadata` lists it.
+    pub not_carried: Vec<NotCarried>,
+}

@@ -1,0 +1,263 @@
+//! A dataset -> an h5ad file, as current anndata writes it.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use celltile::genes::GeneOrder;
+use celltile::table::{Index, Table, Text};
+use celltile::{Csr, Dataset, ReadOptions};
+use rayon::prelude::*;
+
+use super::ExportSummary;
+use super::frame::write_frame;
+use super::order::CellSorter;
+use crate::error::{Error, Result};
+use crate::hdf5::{ArrayStream, Attr, CHUNK_LEN, Element, Packer, Writer};
+use crate::metadata::Origin;
+
+/// Nonzeros decoded at a time: enough to keep all cores busy, 16 bytes each.
+const BATCH_NONZEROS: u64 = 4 << 20;
+
+/// How an h5ad file is written.
+#[derive(Clone, Copy)]
+#[non_exhaustive]
+pub struct H5adOptions<'a> {
+    /// Deflate level, 1 to 9; `None` for no compression.
+    pub level: Option<u32>,
+    /// Set by the caller to stop; nothing is left of the file then.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Told how many of how many cells are written.
+    pub progress: Option<&'a (dyn Fn(u64, u64) + Sync)>,
+}
+
+impl Default for H5adOptions<'_> {
+    fn default() -> Self {
+        Self { level: Some(1), cancel: None, progress: None }
+    }
+}
+
+/// Writes a dataset as an h5ad file: `X` (CSR; genes in the order of the source, counts in its dtype, where the dataset
+/// says what they were), obs and var.
+///
+/// Memory stays bounded but for obs and var, which are held whole. The file appears when it is complete.
+///
+/// # Errors
+///
+/// [`Error::Dataset`] for a damaged dataset, [`Error::Write`] and [`Error::Io`] for what the file refuses,
+/// [`Error::Unsupported`] for column names that HDF5 cannot hold, [`Error::Cancelled`].
+pub fn export_h5ad(dataset: &Dataset, target: &Path, options: &H5adOptions<'_>) -> Result<ExportSummary> {
+    let order = dataset.gene_order()?;
+    let source = Origin::of(&dataset.manifest().metadata());
+    // The source's type, unless a count has outgrown it (repeated entries added up, say).
+    let tries = source.element.into_iter().chain([Element::Int32]);
+    let mut written = None;
+    for element in tries {
+        written = write(dataset, target, order.as_ref(), element, options)?;
+        if written.is_some() {
+            break;
+        }
+    }
+    let Some((element, bytes)) = written else {
+        return Err(Error::Options("no type holds the counts".into()));
+    };
+    Ok(ExportSummary {
+        cells: dataset.n_cells(),
+        genes: dataset.n_genes(),
+        nonzeros: dataset.manifest().nnz(),
+        bytes,
+        dtype: element.name(),
+        source_order: order.is_some(),
+        not_carried: source.not_carried,
+    })
+}
+
+/// Writes the file, and says what it weighs; nothing if there is a count that `element` does not hold.
+fn write(
+    dataset: &Dataset,
+    target: &Path,
+    order: Option<&GeneOrder>,
+    element: Element,
+    options: &H5adOptions<'_>,
+) -> Result<Option<(Element, u64)>> {
+    let writer = Writer::create(target, options.level)?;
+    writer
+        .group("/", &[("encoding-type", Attr::Text("anndata")), ("encoding-version", Attr::Text("0.1.0"))])?;
+    if !write_x(&writer, dataset, order, element, options)? {
+        return Ok(None);
+    }
+    write_frame(&writer, "/obs", &obs(dataset)?)?;
+    write_frame(&writer, "/var", &var(dataset, order)?)?;
+    for group in ["layers", "obsm", "obsp", "uns", "varm", "varp"] {
+        let attrs = [("encoding-type", Attr::Text("dict")), ("encoding-version", Attr::Text("0.1.0"))];
+        writer.group(&format!("/{group}"), &attrs)?;
+    }
+    Ok(Some((element, writer.finish()?)))
+}
+
+fn obs(dataset: &Dataset) -> Result<Table> {
+    let rows = usize::try_from(dataset.n_cells()).unwrap_or(usize::MAX);
+    Ok(Table::new(rows, None, Vec::new())?)
+}
+
+/// The gene table in the order of the file.
+fn var(dataset: &Dataset, order: Option<&GeneOrder>) -> Result<Table> {
+    let table = match dataset.var_names()? {
+        Some(names) => {
+            let names = names.into_names();
+            let index = Index::new(None, names.iter().map(Some).collect::<Text>());
+            Table::new(names.len(), Some(index), Vec::new())?
+        }
+        None => Table::new(usize::try_from(dataset.n_genes()).unwrap_or(usize::MAX), None, Vec::new())?,
+    };
+    let Some(order) = order else { return Ok(table) };
+    // `order[column]` is the source's column; the file needs, for each of these, the column.
+    let mut rows: Vec<(i32, u64)> = order.columns().iter().copied().zip(0..).collect();
+    rows.sort_unstable();
+    Ok(table.take(&rows.into_iter().map(|(_, column)| column).collect::<Vec<_>>())?)
+}
+
+/// The place of each of the dataset's genes in the file: its rank among the source columns that the dataset holds.
+fn ranks(order: &GeneOrder) -> Vec<i32> {
+    let mut columns: Vec<(i32, usize)> = order.columns().iter().copied().zip(0..).collect();
+    columns.sort_unstable();
+    let mut ranks = vec![0; columns.len()];
+    for (rank, (_, column)) in (0..).zip(columns) {
+        if let Some(to) = ranks.get_mut(column) {
+            *to = rank;
+        }
+    }
+    ranks
+}
+
+/// Writes `X`; says `false`, early, if there is a count that `element` does not hold.
+fn write_x(
+    writer: &Writer,
+    dataset: &Dataset,
+    order: Option<&GeneOrder>,
+    element: Element,
+    options: &H5adOptions<'_>,
+) -> Result<bool> {
+    let shape = [dataset.n_cells().cast_signed(), dataset.n_genes().cast_signed()];
+    writer.group(
+        "/X",
+        &[
+            ("encoding-type", Attr::Text("csr_matrix")),
+            ("encoding-version", Attr::Text("0.1.0")),
+            ("shape", Attr::Integers(&shape)),
+        ],
+    )?;
+    let mut genes = ArrayWriter::new(writer, "/X/indices", Element::Int32)?;
+    let mut counts = ArrayWriter::new(writer, "/X/data", element)?;
+    let mut indptr = vec![0_i64];
+    let ranks = order.map(ranks);
+    let read = ranks.as_deref().map_or_else(ReadOptions::default, |map| ReadOptions::default().gene_map(map));
+    let mut cells = Csr::new();
+    for range in batches(dataset)? {
+        if options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(Error::Cancelled);
+        }
+        let end = range.end;
+        dataset.rows_into(range, &read, &mut cells)?;
+        if ranks.is_some() {
+            sort_cells(&mut cells);
+        }
+        if cells.counts.iter().any(|&count| count > element.exact_to()) {
+            return Ok(false);
+        }
+        let base = indptr.last().copied().unwrap_or_default();
+        indptr.extend(cells.indptr.iter().skip(1).map(|offset| base.saturating_add(*offset)));
+        genes.push(&cells.genes)?;
+        counts.push(&cells.counts)?;
+        if let Some(progress) = options.progress {
+            progress(end, dataset.n_cells());
+        }
+    }
+    genes.finish()?;
+    counts.finish()?;
+    let indptr: Vec<u8> = indptr.iter().flat_map(|offset| offset.to_le_bytes()).collect();
+    writer.array("/X/indptr", Element::Int64, &indptr, &[])?;
+    Ok(true)
+}
+
+/// Consecutive cells that hold about [`BATCH_NONZEROS`], never of two tiles.
+fn batches(dataset: &Dataset) -> Result<Vec<Range<u64>>> {
+    let mut batches = Vec::new();
+    for (tile, &nonzeros) in (0..).zip(&dataset.manifest().tile_nnz) {
+        let cells = dataset.tile_cells(tile)?;
+        let parts = nonzeros / BATCH_NONZEROS + 1;
+        let step = (cells.end - cells.start).div_ceil(parts).max(1);
+        let mut start = cells.start;
+        while start < cells.end {
+            let end = start.saturating_add(step).min(cells.end);
+            batches.push(start..end);
+            start = end;
+        }
+    }
+    Ok(batches)
+}
+
+/// Sorts the genes of each cell, on all cores.
+fn sort_cells(cells: &mut Csr<i32>) {
+    let lengths = cells.indptr.windows(2).map(|pair| match pair {
+        [start, end] => usize::try_from(end - start).unwrap_or_default(),
+        _ => 0,
+    });
+    let (mut genes, mut counts) = (cells.genes.as_mut_slice(), cells.counts.as_mut_slice());
+    let mut rows = Vec::with_capacity(cells.indptr.len());
+    for length in lengths {
+        let (Some((row_genes, more_genes)), Some((row_counts, more_counts))) =
+            (genes.split_at_mut_checked(length), counts.split_at_mut_checked(length))
+        else {
+            return;
+        };
+        rows.push((row_genes, row_counts));
+        (genes, counts) = (more_genes, more_counts);
+    }
+    rows.into_par_iter()
+        .with_min_len(64)
+        .for_each_init(CellSorter::default, |sorter, (genes, counts)| sorter.sort(genes, counts));
+}
+
+/// Integers on their way into an array of any type, packed into chunks on all cores.
+struct ArrayWriter<'w> {
+    stream: ArrayStream<'w>,
+    element: Element,
+    level: Option<u32>,
+    pending: Vec<u8>,
+}
+
+impl<'w> ArrayWriter<'w> {
+    fn new(writer: &'w Writer, path: &str, element: Element) -> Result<Self> {
+        let stream = writer.stream(path, element, &[])?;
+        Ok(Self { stream, element, level: writer.level(), pending: Vec::new() })
+    }
+
+    fn push(&mut self, values: &[i32]) -> Result<()> {
+        self.element.extend(&mut self.pending, values);
+        let full = self.pending.len() / self.chunk_bytes() * self.chunk_bytes();
+        self.flush(full)
+    }
+
+    fn finish(mut self) -> Result<()> {
+        self.flush(self.pending.len())?;
+        self.stream.finish()
+    }
+
+    const fn chunk_bytes(&self) -> usize {
+        CHUNK_LEN * self.element.size()
+    }
+
+    fn flush(&mut self, len: usize) -> Result<()> {
+        let (size, level) = (self.chunk_bytes(), self.level);
+        let chunks = self.pending.get(..len).unwrap_or_default().par_chunks(size);
+        let packed: Vec<(Vec<u8>, usize)> = chunks
+            .map_init(|| Packer::new(level), |packer, chunk| (packer.pack(chunk, size).to_vec(), chunk.len()))
+            .collect();
+        for (packed, bytes) in packed {
+            self.stream.push(&packed, bytes / self.element.size())?;
+        }
+        self.pending.drain(..len);
+        Ok(())
+    }
+}

@@ -1,0 +1,118 @@
+//! A dataset and the h5ad file that it becomes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::field_reassign_with_default,
+    reason = "a test that panics fails; options are non-exhaustive"
+)]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use celltile::genes::{GeneOrder, VarNames};
+use celltile::storage::LocalStorage;
+use celltile::{Csr, Dataset, DatasetWriter, WriterOptions};
+use celltile_ingest::export::{H5adOptions, export_h5ad};
+
+const GENES: usize = 300;
+
+/// Cells in the dataset's order of genes: gene `j` of the dataset is gene `(7 j + 3) mod 300` of the source.
+fn order() -> Vec<i32> {
+    (0..GENES).map(|j| i32::try_from((7 * j + 3) % GENES).unwrap()).collect()
+}
+
+/// The count of a cell in the source's gene: the script computes the same.
+fn count(cell: usize, gene: usize) -> i32 {
+    match (cell * 31 + gene * 17) % 11 {
+        0 => i32::try_from(cell * gene % 70_000 + 1).unwrap(),
+        _ => 0,
+    }
+}
+
+fn dataset(folder: &Path, cells: usize, dtype: Option<&str>) -> Dataset {
+    let mut options = WriterOptions::default();
+    options.tile_size = 64;
+    let storage = Arc::new(LocalStorage::new(folder));
+    let mut writer = DatasetWriter::create(storage, GENES as u64, &options).unwrap();
+    let mut csr = Csr::new();
+    for cell in 0..cells {
+        for (j, &gene) in order().iter().enumerate() {
+            let count = count(cell, usize::try_from(gene).unwrap());
+            if count > 0 && cell % 5 != 2 {
+                csr.genes.push(i32::try_from(j).unwrap());
+                csr.counts.push(count);
+            }
+        }
+        csr.indptr.push(i64::try_from(csr.genes.len()).unwrap());
+    }
+    writer.push(csr.view().unwrap()).unwrap();
+    writer.set_gene_order(&GeneOrder::new(order()).unwrap()).unwrap();
+    let names = order().iter().map(|gene| format!("gene {gene}")).collect();
+    writer.set_var_names(&VarNames::new(names).unwrap()).unwrap();
+    if let Some(dtype) = dtype {
+        let parts = serde_json::json!([{"path": "obsm/X_pca", "shape": [cells, 50], "what": "array"}]);
+        let source = serde_json::json!({"source": {"dtype": dtype, "not_carried": parts}});
+        writer.metadata_mut().insert("celltile".into(), source);
+    }
+    writer.finish().unwrap();
+    Dataset::open(folder).unwrap()
+}
+
+fn check(file: &Path, cells: usize, dtype: &str) {
+    let Some(python) = std::env::var_os("CELLTILE_TEST_PYTHON") else {
+        eprintln!("skipped: CELLTILE_TEST_PYTHON is not set");
+        return;
+    };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/check_export.py");
+    let output =
+        Command::new(python).arg(script).arg(file).arg(cells.to_string()).arg(dtype).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn test_export_restores_order_and_dtype() {
+    let folder = tempfile::tempdir().unwrap();
+    // uint8 does not hold the counts, so that int32 takes its place.
+    for (dtype, expected) in
+        [(None, "int32"), (Some("float32"), "float32"), (Some("int64"), "int64"), (Some("uint8"), "int32")]
+    {
+        let path = folder.path().join(format!("{dtype:?}"));
+        let dataset = dataset(&path, 200, dtype);
+        let file = path.join("x.h5ad");
+        for level in [Some(1), None] {
+            let mut options = H5adOptions::default();
+            options.level = level;
+            let summary = export_h5ad(&dataset, &file, &options).unwrap();
+            assert_eq!((summary.cells, summary.genes, summary.dtype), (200, 300, expected));
+            assert_eq!(summary.nonzeros, dataset.manifest().nnz());
+            assert_eq!(summary.not_carried.len(), usize::from(dtype.is_some()));
+            assert!(summary.source_order);
+            check(&file, 200, expected);
+        }
+    }
+}
+
+#[test]
+fn test_export_of_no_cells() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = dataset(&folder.path().join("d"), 0, None);
+    let file = folder.path().join("x.h5ad");
+    export_h5ad(&dataset, &file, &H5adOptions::default()).unwrap();
+    check(&file, 0, "int32");
+}
+
+#[test]
+fn test_cancelled_export_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = dataset(&folder.path().join("d"), 10, None);
+    let cancel = std::sync::atomic::AtomicBool::new(true);
+    let mut options = H5adOptions::default();
+    options.cancel = Some(&cancel);
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    let error = export_h5ad(&dataset, &out.join("x.h5ad"), &options).unwrap_err();
+    assert!(matches!(error, celltile_ingest::Error::Cancelled), "{error}");
+    assert_eq!(std::fs::read_dir(out).unwrap().count(), 0);
+}
