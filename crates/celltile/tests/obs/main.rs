@@ -13,6 +13,7 @@
 mod cache;
 mod dataset;
 mod hostile;
+mod measure;
 mod python;
 mod round_trip;
 mod tables;

@@ -51,6 +51,16 @@ fn test_damaged_files_never_panic() {
     std::panic::set_hook(hook);
 }
 
+#[test]
+fn test_vocabularies_at_the_edge_of_a_code_width_come_back() {
+    for n in [127, 128, 129, 32_767, 32_768, 32_769] {
+        let names = Categories::from_text((0..n).map(|i| format!("{i}"))).unwrap();
+        let column = Column::new("c", category([0, n - 1, -1], names, false));
+        let table = Table::new(3, None, vec![column]).unwrap();
+        assert_eq!(round_trip(&table), table, "{n}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

@@ -39,6 +39,9 @@ def frames():
     yield "range", pd.DataFrame(columns)
     yield "numbers", pd.DataFrame({"a": [1, 2, 3]}, index=pd.Index([5, 3, 1], name="id"))
     yield "no_columns", pd.DataFrame(index=pd.Index(names))
+    for n in (126, 127, 128, 129):
+        edge = [f"c{i}" for i in range(n)]
+        yield f"edge{n}", pd.DataFrame({"c": pd.Categorical([edge[0], edge[-1]], categories=edge)})
     many = [f"c{i}" for i in range(300)]
     values = [many[(i * 7) % 300] if i % 11 else None for i in range(5000)]
     yield "many", pd.DataFrame({"c": pd.Categorical(values, categories=many[::-1])})

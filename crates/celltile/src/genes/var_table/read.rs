@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, LargeStringArray, UInt64Array, new_empty_array};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{DataType, Field, FieldRef, Schema};
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::{
     ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
@@ -41,7 +41,7 @@ fn read(bytes: &Bytes, path: &str) -> Result<Table> {
         expected: "a gene table".to_owned(),
     };
     let table_fault = |e| Error::Table { path: path.to_owned(), source: Box::new(e) };
-    let metadata = ArrowReaderMetadata::load(bytes, ArrowReaderOptions::new()).map_err(|e| fault(&e))?;
+    let metadata = load(bytes).map_err(|e| fault(&e))?;
     let notes = Notes::of(&metadata);
     let groups = metadata.metadata().num_row_groups();
     if groups == 0 {
@@ -65,6 +65,27 @@ fn read(bytes: &Bytes, path: &str) -> Result<Table> {
             .and_then(|union| union.concat(&many.iter().collect::<Vec<_>>()))
             .map_err(table_fault),
     }
+}
+
+/// The footer, with dictionaries read as ones of 32-bit keys: the reader refuses a dictionary of 128 values with 8-bit
+/// keys, though they can number it.
+fn load(bytes: &Bytes) -> std::result::Result<ArrowReaderMetadata, ParquetError> {
+    let found = ArrowReaderMetadata::load(bytes, ArrowReaderOptions::new())?;
+    let wide = |field: &FieldRef| match field.data_type() {
+        DataType::Dictionary(keys, values) if **keys != DataType::Int32 => {
+            let ordered = field.dict_is_ordered().unwrap_or(false);
+            let data_type = DataType::Dictionary(Box::new(DataType::Int32), values.clone());
+            let field = field.as_ref().clone().with_data_type(data_type);
+            Arc::new(field.with_dict_is_ordered(ordered))
+        }
+        _ => Arc::clone(field),
+    };
+    let fields: Vec<FieldRef> = found.schema().fields().iter().map(wide).collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, found.schema().metadata().clone()));
+    if schema == *found.schema() {
+        return Ok(found);
+    }
+    ArrowReaderMetadata::try_new(Arc::clone(found.metadata()), ArrowReaderOptions::new().with_schema(schema))
 }
 
 /// The columns of a row group, each in one piece with its dictionary page whole, and the number of rows.

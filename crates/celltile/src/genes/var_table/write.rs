@@ -17,7 +17,7 @@ use super::extra::Extra;
 use super::{dictionary, extra, pandas};
 use crate::error::{Error, Result};
 use crate::keys;
-use crate::table::{Categorical, CategoryValue, Dtype, Table, Values};
+use crate::table::{Categorical, CategoryValue, Codes, Dtype, Table, Values};
 
 /// A table as a Parquet file that pandas reads back.
 ///
@@ -53,8 +53,9 @@ impl<'a> Prepared<'a> {
         if let Values::Category(values) = values
             && let Dtype::Text(_) = values.categories().dtype()
         {
-            let codes = arrow_array::Array::data_type(&values.codes().to_array()).clone();
-            let data_type = DataType::Dictionary(Box::new(codes), Box::new(DataType::Utf8));
+            // One category less than the keys could number: some readers count one too many.
+            let keys = Codes::type_for(values.categories().len() + 1);
+            let data_type = DataType::Dictionary(Box::new(keys), Box::new(DataType::Utf8));
             let field = Field::new(name, data_type, true).with_dict_is_ordered(values.ordered());
             return Ok(Self { field, content: Content::Dictionary(values) });
         }
