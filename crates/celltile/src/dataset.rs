@@ -19,7 +19,7 @@ use self::tiles::Tiles;
 use crate::error::{Error, Result};
 use crate::genes::{GeneOrder, VarNames};
 use crate::manifest::Manifest;
-use crate::storage::{LocalStorage, Storage};
+use crate::storage::{CachedStorage, RemoteOptions, Storage, TileCache, open_path};
 
 /// How much of a tile is checked before its first cell is handed out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,12 +45,23 @@ pub struct OpenOptions {
     pub head_cache: u64,
     /// Tiles kept open, 128 by default.
     pub open_files: u64,
+    /// How requests to a remote storage are made; used where a URL is opened.
+    pub remote: RemoteOptions,
+    /// Where tiles of a remote storage are kept once they have been fetched as a whole; nowhere by default.
+    pub tile_cache: Option<Arc<TileCache>>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { threads, verify: Verify::Full, head_cache: 256 << 20, open_files: 128 }
+        Self {
+            threads,
+            verify: Verify::Full,
+            head_cache: 256 << 20,
+            open_files: 128,
+            remote: RemoteOptions::default(),
+            tile_cache: None,
+        }
     }
 }
 
@@ -135,7 +146,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// Opens the dataset in a folder.
+    /// Opens the dataset at a path or URL (`s3://`, `gs://`, `az://`, `https://`, `http://`).
     ///
     /// # Errors
     /// [`Error::NotADataset`] if there is none, or one that was never finished; [`Error::Manifest`] if its manifest breaks
@@ -144,12 +155,12 @@ impl Dataset {
         Self::open_with(path, &OpenOptions::default())
     }
 
-    /// Opens the dataset in a folder, with options.
+    /// Opens the dataset at a path or URL, with options.
     ///
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
-        Self::open_storage(Arc::new(LocalStorage::new(path.as_ref())), options)
+        Self::open_storage(open_path(path.as_ref(), &options.remote)?, options)
     }
 
     /// Opens the dataset in a storage. Reads the manifest, and nothing else.
@@ -163,6 +174,13 @@ impl Dataset {
             found: e.to_string(),
             expected: "at least 1".to_owned(),
         })?;
+        let storage = match &options.tile_cache {
+            Some(cache) if storage.is_remote() => {
+                let (sizes, digests) = (manifest.tile_bytes.clone(), manifest.tile_sha256.clone());
+                Arc::new(CachedStorage::new(storage, Arc::clone(cache), sizes, digests))
+            }
+            _ => storage,
+        };
         let tiles = Tiles::new(storage, Arc::new(manifest), options);
         Ok(Self { tiles, pool: Pool::new(options.threads), cells })
     }

@@ -41,6 +41,13 @@ pub enum Error {
         expected: u64,
     },
 
+    /// An object of which parts had been read, and which is not that object any more.
+    #[error("{path}: replaced by another object while it was being read; open the dataset again")]
+    Changed {
+        /// The object.
+        path: String,
+    },
+
     /// A key that could leave the dataset's folder, or that no storage can hold.
     #[error("{key:?} is not a valid key: {reason}")]
     Key {

@@ -7,6 +7,11 @@
 mod local;
 mod memory;
 pub(crate) mod mmap;
+#[cfg(feature = "client")]
+mod remote;
+mod remote_options;
+mod tile_cache;
+mod url;
 
 use std::fmt;
 use std::io;
@@ -16,6 +21,12 @@ use bytes::Bytes;
 
 pub use self::local::LocalStorage;
 pub use self::memory::MemoryStorage;
+#[cfg(feature = "client")]
+pub use self::remote::{RemoteStorage, Traffic};
+pub use self::remote_options::RemoteOptions;
+pub use self::tile_cache::{CachedStorage, TileCache, TileKey};
+pub(crate) use self::url::open_path;
+pub use self::url::{is_url, open_storage};
 use crate::error::{Error, Result};
 
 /// What [`Storage::list`] finds.
@@ -76,6 +87,16 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// [`Error::NotFound`] if it is not there.
     fn size(&self, key: &str) -> Result<u64> {
         self.open(key)?.size()
+    }
+
+    /// A text that changes when another object is put in this one's place, if the storage knows one that holds
+    /// elsewhere and later too (an ETag): what a cache can be keyed by.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if it is not there, or what the storage reports.
+    fn version(&self, key: &str) -> Result<Option<String>> {
+        let _ = key;
+        Ok(None)
     }
 
     /// The whole object.

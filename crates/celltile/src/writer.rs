@@ -18,7 +18,7 @@ use crate::checksums;
 use crate::error::{CellFault, Error, Result};
 use crate::genes::{GeneOrder, VarNames};
 use crate::manifest::{FileRecord, Manifest, ObsRecord};
-use crate::storage::{LocalStorage, Storage};
+use crate::storage::{RemoteOptions, Storage, open_path};
 use crate::{host, keys};
 
 /// How a dataset is written. None of it changes which cells come back.
@@ -144,12 +144,12 @@ impl DatasetWriter {
         })
     }
 
-    /// Starts a dataset in a folder of the local file system.
+    /// Starts a dataset at a path or URL (`s3://`, `gs://`, `az://`).
     ///
     /// # Errors
     /// As [`create`](Self::create).
     pub fn create_at(path: impl AsRef<Path>, n_genes: u64, options: &WriterOptions) -> Result<Self> {
-        Self::create(Arc::new(LocalStorage::new(path.as_ref())), n_genes, options)
+        Self::create(open_path(path.as_ref(), &RemoteOptions::default())?, n_genes, options)
     }
 
     /// Where the dataset is being written.

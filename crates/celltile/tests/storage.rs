@@ -2,6 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+#[cfg(feature = "s3")]
+#[path = "support/s3_server.rs"]
+mod s3_server;
+
 use std::io::Write;
 
 use celltile::Error;
@@ -12,6 +16,10 @@ fn over_all(test: impl Fn(&dyn Storage)) {
     // The folder itself is made by the first write.
     test(&LocalStorage::new(folder.path().join("not").join("yet")));
     test(&MemoryStorage::new());
+    #[cfg(feature = "s3")]
+    if let Some(server) = s3_server::S3Server::start() {
+        test(&server.storage("some/where"));
+    }
 }
 
 #[test]
