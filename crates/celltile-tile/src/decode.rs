@@ -13,45 +13,20 @@ use crate::layout::ChunkEntry;
 use crate::memory::{grow, resize};
 use crate::planes::{Kernel, Planes};
 
-mod private {
-    pub trait Sealed {}
-    impl Sealed for i32 {}
-    impl Sealed for f32 {}
-}
-
 /// What a count is decoded to: `i32`, or `f32`, which is exact up to 2^24 only.
-pub trait Count:
-    Copy + Default + Send + Sync + std::fmt::Debug + PartialEq + private::Sealed + 'static
-{
+pub trait Count: Copy + Default + Send + Sync + std::fmt::Debug + PartialEq + sealed::Join + 'static {
     /// The largest count up to which every count is exact.
     const EXACT: u32;
 
     /// The count as this type, rounded if it must be.
     fn from_count(count: i32) -> Self;
-
-    #[doc(hidden)]
-    fn join(kernel: KernelToken, planes: PlanesToken<'_>, out: &mut [Self]);
 }
-
-/// Keeps the implementation's types out of a public signature.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
-pub struct KernelToken(Kernel);
-
-/// Keeps the implementation's types out of a public signature.
-#[doc(hidden)]
-#[derive(Debug, Clone, Copy)]
-pub struct PlanesToken<'a>(Planes<'a>);
 
 impl Count for i32 {
     const EXACT: u32 = i32::MAX.cast_unsigned();
 
     fn from_count(count: i32) -> Self {
         count
-    }
-
-    fn join(kernel: KernelToken, planes: PlanesToken<'_>, out: &mut [Self]) {
-        kernel.0.join_i32(planes.0, out);
     }
 }
 
@@ -62,9 +37,27 @@ impl Count for f32 {
     fn from_count(count: i32) -> Self {
         count as Self
     }
+}
 
-    fn join(kernel: KernelToken, planes: PlanesToken<'_>, out: &mut [Self]) {
-        kernel.0.join_f32(planes.0, out);
+/// The part of [`Count`] that is nobody else's: it keeps other types from being counts.
+#[allow(private_interfaces, reason = "no one outside can name this trait")]
+mod sealed {
+    use crate::planes::{Kernel, Planes};
+
+    pub trait Join: Sized {
+        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self]);
+    }
+
+    impl Join for i32 {
+        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self]) {
+            kernel.join_i32(planes, out);
+        }
+    }
+
+    impl Join for f32 {
+        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self]) {
+            kernel.join_f32(planes, out);
+        }
     }
 }
 
@@ -441,7 +434,7 @@ impl<'h> Part<'h> {
         round: bool,
         counts: &mut [C],
     ) -> Result<()> {
-        C::join(KernelToken(kernel), PlanesToken(vals), counts);
+        C::join(kernel, vals, counts);
         let Range { start, end } = self.positions;
         for Exception { position, payload } in vexc.within(start as u64, end as u64).iter() {
             let index = to_usize("position", u64::from(position))?.saturating_sub(start);
@@ -550,5 +543,18 @@ fn inflate<'b>(
             Err(InflateProblem::Frame(FrameProblem::ContentSize { found: found as u64, expected: size }))
         }
         Err(code) => Err(InflateProblem::Frame(FrameProblem::Zstd(zstd_safe::get_error_name(code)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_a_decoder_can_be_sent_to_a_thread() {
+        fn sendable<T: Send>() {}
+        sendable::<Decoder>();
+        sendable::<crate::ChunkEncoder>();
+        sendable::<crate::EncodedChunk>();
     }
 }

@@ -82,7 +82,7 @@ impl Compression {
     pub const fn nearest_level(&self) -> i32 {
         match self {
             Self::Preset(Preset::Small) => 19,
-            Self::Preset(Preset::Balanced) => 16,
+            Self::Preset(Preset::Balanced) => 13,
             Self::Preset(Preset::Fast) => 1,
             Self::Level(level) => *level,
             Self::Parameters { gaps, .. } => match gaps.strategy {
@@ -149,25 +149,23 @@ pub struct ZstdParameters {
 
 impl ZstdParameters {
     /// The parameters of a preset. How they were found: `docs/decisions/presets.md`.
-    const fn of(preset: Preset, _gaps: bool) -> Self {
-        let unset = Self {
-            level: 0,
-            strategy: 0,
+    const fn of(preset: Preset, gaps: bool) -> Self {
+        let [level, strategy, hash_log, chain_log, search_log, min_match, target_length] =
+            match (preset, gaps) {
+                (Preset::Small, true) => [19_u32, 8, 13, 13, 8, 6, 64],
+                (Preset::Small, false) => [19, 8, 13, 13, 6, 6, 64],
+                (Preset::Balanced, _) => [5, 5, 12, 12, 5, 6, 16],
+                (Preset::Fast, _) => [1, 1, 6, 0, 0, 7, 0],
+            };
+        Self {
+            level: level.cast_signed(),
+            strategy,
             window_log: 0,
-            hash_log: 0,
-            chain_log: 0,
-            search_log: 0,
-            min_match: 0,
-            target_length: 0,
-        };
-        match preset {
-            Preset::Small => {
-                Self { level: 19, strategy: 7, search_log: 7, min_match: 6, target_length: 999, ..unset }
-            }
-            Preset::Balanced => {
-                Self { level: 13, strategy: 6, search_log: 4, min_match: 6, target_length: 32, ..unset }
-            }
-            Preset::Fast => Self { level: 1, strategy: 1, hash_log: 6, min_match: 7, ..unset },
+            hash_log,
+            chain_log,
+            search_log,
+            min_match,
+            target_length,
         }
     }
 

@@ -241,7 +241,7 @@ fn test_frames_that_claim_much_take_no_memory() {
     // One cell of 2^33 nonzeros in two chunks' worth of frames that hold next to nothing.
     for n in [1_u64 << 20, (1 << 32) - 1, 1 << 40] {
         let matrix = Matrix { n_genes: 1 << 31, indptr: vec![0, 0], genes: vec![], counts: vec![] };
-        let layout = Layout { chunks: vec![0..1], backwards: false, stray_offsets: false, level: 1 };
+        let layout = Layout::one_chunk(1);
         let mut bytes = reference::build(&matrix, &layout);
         let n_bytes = n.to_le_bytes();
         for at in [24, 64 + 24, 64 + 96 + 8] {
@@ -289,6 +289,6 @@ fn test_a_loop_over_chunks_allocates_nothing() {
         tile.append_cells(&mut decoder, 0..12, Some(&map), &mut out).unwrap();
     };
     turn();
-    let ((), most) = most_memory(|| turn());
+    let ((), most) = most_memory(turn);
     assert_eq!(most, 0);
 }

@@ -55,7 +55,7 @@ proptest! {
             }
             bytes => bytes.unwrap(),
         };
-        prop_assert_eq!(reference::decode(&bytes), Ok(matrix.clone()));
+        prop_assert_eq!(reference::decode(&bytes), Ok(matrix));
         let tile = Tile::open(&bytes).unwrap();
         let mut decoded = Csr::<i32>::new();
         tile.decode(&mut Decoder::new().unwrap(), &mut decoded).unwrap();
@@ -117,7 +117,7 @@ proptest! {
             if mixed % 3 == 0 { -1 } else { (mixed >> 8) as i32 }
         };
         let map: Vec<i32> = (0..matrix.n_genes as i32).map(renumber).collect();
-        let layout = Layout { chunks: vec![0..matrix.indptr.len() - 1], backwards: false, stray_offsets: false, level: 1 };
+        let layout = Layout::one_chunk(matrix.indptr.len() - 1);
         prop_assume!(matrix.indptr.len() > 1);
         let bytes = reference::build(&matrix, &layout);
         let tile = Tile::open(&bytes).unwrap();

@@ -153,6 +153,14 @@ pub(crate) struct Layout {
     pub(crate) level: i32,
 }
 
+impl Layout {
+    /// All cells in one chunk, the plain way.
+    pub(crate) fn one_chunk(n_cells: usize) -> Self {
+        let chunks = std::iter::once(0..n_cells).collect();
+        Self { chunks, backwards: false, stray_offsets: false, level: 1 }
+    }
+}
+
 /// Builds a tile.
 pub(crate) fn build(matrix: &Matrix, layout: &Layout) -> Vec<u8> {
     let mut frames: Vec<Vec<u8>> = Vec::new();
