@@ -28,6 +28,8 @@ pub const MAX_CHUNK_BYTES: u64 = 4 << 30;
 pub struct ZarrArray<S: ?Sized> {
     array: Array<S>,
     declared: DeclaredGrid,
+    /// `zarr.json` as it was given; nothing for format 2.
+    text: Option<Box<[u8]>>,
     max_chunk_bytes: u64,
 }
 
@@ -58,7 +60,7 @@ impl<S: ?Sized + ReadableStorageTraits + 'static> ZarrArray<S> {
         let chunk_shape: Vec<u64> = metadata.chunks.iter().map(|edge| edge.get()).collect();
         let grid = Grid::from_regular(&metadata.shape, &chunk_shape).map_err(ZarrError::grid(path))?;
         let declared = DeclaredGrid { grid, form: GridForm::Regular, inner: None };
-        Ok(Self { array, declared, max_chunk_bytes: MAX_CHUNK_BYTES })
+        Ok(Self { array, declared, text: None, max_chunk_bytes: MAX_CHUNK_BYTES })
     }
 
     /// A chunk's elements, its declared shape whole; those of a chunk that is not stored are the fill value.
@@ -108,6 +110,7 @@ impl<S: ?Sized> ZarrArray<S> {
         Ok(Self {
             array: array.map_err(ZarrError::create(path))?,
             declared,
+            text: Some(text.into()),
             max_chunk_bytes: MAX_CHUNK_BYTES,
         })
     }
@@ -149,10 +152,16 @@ impl<S: ?Sized> ZarrArray<S> {
         self.declared.inner.as_deref()
     }
 
+    /// The text of `zarr.json`; nothing for an array of Zarr format 2.
+    #[must_use]
+    pub fn text(&self) -> Option<&[u8]> {
+        self.text.as_deref()
+    }
+
     /// Whether the array is of Zarr format 2.
     #[must_use]
     pub fn is_v2(&self) -> bool {
-        matches!(self.array.metadata(), ArrayMetadata::V2(_))
+        self.text.is_none()
     }
 
     /// Path in the store, with a slash before it.
@@ -219,10 +228,11 @@ impl<S: ?Sized + WritableStorageTraits + 'static> ZarrArray<S> {
     ///
     /// If the store cannot be written.
     pub fn store_metadata(&self) -> Result<()> {
-        let text = serde_json::to_vec(self.array.metadata())
-            .map_err(|error| ZarrError::metadata(self.path(), error.to_string()))?;
+        let Some(text) = &self.text else {
+            return Err(ZarrError::metadata(self.path(), "is of Zarr format 2, which is only read"));
+        };
         let key = metadata_key(self.path(), "zarr.json")?;
-        Ok(self.array.storage().set(&key, Bytes::from(text))?)
+        Ok(self.array.storage().set(&key, Bytes::copy_from_slice(text))?)
     }
 
     /// Writes a chunk's elements, its declared shape whole. A chunk of nothing but the fill value is not stored.

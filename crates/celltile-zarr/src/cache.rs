@@ -67,6 +67,37 @@ impl<K: Eq + Hash + Clone, V> Cache<K, V> {
         }
     }
 
+    /// As [`get`](Self::get), for values whose size is known only once they are made.
+    pub(crate) fn get_sized<E>(
+        &self,
+        key: &K,
+        make: impl FnOnce() -> Result<(V, u64), E>,
+    ) -> Result<Arc<V>, E> {
+        let mut size = 0;
+        let value = self.get(key, 0, || {
+            let (value, bytes) = make()?;
+            size = bytes;
+            Ok(value)
+        })?;
+        if size > 0 {
+            self.grow(key, size);
+        }
+        Ok(value)
+    }
+
+    /// Notes the size of a value, and makes room for it.
+    fn grow(&self, key: &K, bytes: u64) {
+        let mut slots = lock(&self.slots);
+        let Some(slot) = slots.by_key.get_mut(key) else { return };
+        slot.bytes = bytes;
+        slots.bytes = slots.bytes.saturating_add(bytes);
+        while slots.bytes > self.budget && slots.by_key.len() > 1 {
+            let oldest = slots.by_key.iter().min_by_key(|(_, slot)| slot.used).map(|(key, _)| key.clone());
+            let Some(slot) = oldest.and_then(|key| slots.by_key.remove(&key)) else { break };
+            slots.bytes = slots.bytes.saturating_sub(slot.bytes);
+        }
+    }
+
     /// The place of a key's value, made if missing; what has not been used for longest gives way.
     fn place(&self, key: &K, bytes: u64) -> Arc<Mutex<Option<Arc<V>>>> {
         let mut slots = lock(&self.slots);

@@ -73,6 +73,9 @@ pub enum ZarrError {
     /// The store could not be read or written.
     #[error(transparent)]
     Store(#[from] StorageError),
+    /// The dataset could not be read or is damaged.
+    #[error(transparent)]
+    Dataset(Box<celltile::Error>),
     /// Data of another shape or type than the array's.
     #[error("array {node}: {what} is {found}, expected {expected}")]
     Mismatch {
@@ -105,5 +108,11 @@ impl ZarrError {
 
     pub(crate) fn create(node: &str) -> impl FnOnce(ArrayCreateError) -> Self + '_ {
         move |source| Self::Create { node: node.to_owned(), source: Box::new(source) }
+    }
+}
+
+impl From<celltile::Error> for ZarrError {
+    fn from(error: celltile::Error) -> Self {
+        Self::Dataset(Box::new(error))
     }
 }

@@ -1,6 +1,6 @@
 //! Zarr in and out of celltile.
 //!
-//! This is the only crate that knows [`zarrs`]. It puts celltile's rectilinear grids into arrays of zarrs ([`grid`], [`array`]).
+//! This is the only crate that knows [`zarrs`]. It puts celltile's rectilinear grids into arrays of zarrs ([`grid`], [`mod@array`]).
 
 mod cache;
 mod copy;
@@ -8,15 +8,24 @@ mod copy;
 pub mod append;
 pub mod array;
 pub mod error;
+pub mod export;
 pub mod grid;
+pub mod hierarchy;
 pub mod inspect;
 pub mod metadata;
 pub mod regrid;
+pub mod server;
 pub mod spec;
+pub mod store;
+pub mod view;
 
 pub use append::append;
 pub use array::ZarrArray;
 pub use error::{Result, ZarrError};
+pub use export::{ExportReport, export};
 pub use grid::RectilinearGrid;
+pub use hierarchy::{Cut, Hierarchy, StoreOptions};
 pub use regrid::{RegridOptions, RegridReport, Target, regrid, relabel};
 pub use spec::{ArraySpec, Compression, Encoding, GridForm};
+pub use store::KeyStore;
+pub use view::LiveView;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use celltile_grid::{Axis, Grid};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use zarrs::array::ArrayMetadataOptions;
 use zarrs::config::MetadataConvertVersion;
 use zarrs::storage::{Bytes, ReadableStorageTraits, ReadableWritableStorageTraits, WritableStorageTraits};
@@ -204,18 +204,11 @@ fn check_shape<S: ?Sized>(source: &ZarrArray<S>, grid: &Grid) -> Result<()> {
 /// The `zarr.json` of the new array: the old one's, but for its grid and codecs.
 fn target_text<S: ?Sized>(source: &ZarrArray<S>, target: &Target) -> Result<String> {
     let node = source.path();
-    let options = ArrayMetadataOptions::default()
-        .with_include_zarrs_metadata(false)
-        .with_metadata_convert_version(MetadataConvertVersion::V3);
     let fault = |error: serde_json::Error| ZarrError::metadata(node, error.to_string());
-    let metadata = serde_json::to_value(source.array().metadata_opt(&options)).map_err(fault)?;
-    let Value::Object(mut metadata) = metadata else {
-        return Err(ZarrError::metadata(node, "its metadata are no JSON object"));
+    let mut metadata = match source.text() {
+        Some(text) => serde_json::from_slice(text).map_err(fault)?,
+        None => from_v2(source)?,
     };
-    if source.is_v2() {
-        let encoding = json!({"name": "default", "configuration": {"separator": "/"}});
-        metadata.insert("chunk_key_encoding".to_owned(), encoding);
-    }
     if let Some(encoding) = &target.encoding {
         let name = metadata.get("data_type").and_then(Value::as_str).unwrap_or_default();
         let spec = ArraySpec::new(target.grid.clone(), target.form, name);
@@ -223,6 +216,28 @@ fn target_text<S: ?Sized>(source: &ZarrArray<S>, target: &Target) -> Result<Stri
         metadata.insert("codecs".to_owned(), codecs);
     }
     replace_grid(node, &serde_json::to_vec(&metadata).map_err(fault)?, &target.grid, target.form)
+}
+
+/// The metadata of an array of Zarr format 2 in format 3.
+fn from_v2<S: ?Sized>(source: &ZarrArray<S>) -> Result<Map<String, Value>> {
+    let options = ArrayMetadataOptions::default()
+        .with_include_zarrs_metadata(false)
+        .with_metadata_convert_version(MetadataConvertVersion::V3);
+    let mut metadata = match serde_json::to_value(source.array().metadata_opt(&options)) {
+        Ok(Value::Object(metadata)) => metadata,
+        Ok(_) | Err(_) => {
+            return Err(ZarrError::metadata(source.path(), "has metadata that format 3 cannot hold"));
+        }
+    };
+    let encoding = json!({"name": "default", "configuration": {"separator": "/"}});
+    metadata.insert("chunk_key_encoding".to_owned(), encoding);
+    // zarrs shortens objects of nothing but a name to that name, which not every reader knows.
+    for codec in metadata.get_mut("codecs").and_then(Value::as_array_mut).into_iter().flatten() {
+        if codec.is_string() {
+            *codec = json!({"name": codec});
+        }
+    }
+    Ok(metadata)
 }
 
 /// The text of an array's metadata with another grid and that grid's shape.

@@ -138,6 +138,17 @@ struct ArrayJson<'a> {
     storage_transformers: [Value; 0],
 }
 
+/// The text of a group's `zarr.json`, without consolidated metadata.
+pub(crate) fn group_json(node: &str, attributes: &Map<String, Value>) -> Result<String> {
+    #[derive(Serialize)]
+    struct GroupJson<'a> {
+        attributes: &'a Map<String, Value>,
+        zarr_format: u8,
+        node_type: &'static str,
+    }
+    to_text(node, &GroupJson { attributes, zarr_format: 3, node_type: "group" })
+}
+
 /// The `chunk_grid` object of a grid.
 pub(crate) fn grid_json(node: &str, grid: &Grid, form: GridForm) -> Result<Box<RawValue>> {
     let text = match form {
