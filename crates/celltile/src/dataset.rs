@@ -345,6 +345,15 @@ impl Dataset {
         Ok(TileBytes { bytes, head })
     }
 
+    /// A tile's header, chunk table and indptr, checked, without its streams (a remote tile that can only be checked
+    /// whole is fetched whole).
+    ///
+    /// # Errors
+    /// As [`tile`](Self::tile).
+    pub fn tile_head(&self, tile: u64) -> Result<TileHead> {
+        Ok(self.tiles.open(tile, None)?.head.clone())
+    }
+
     fn decode<C: Count>(
         &self,
         plan: Result<Plan>,

@@ -132,6 +132,10 @@ impl Manifest {
         host::check(host::HOST)?;
         let text = match storage.read(keys::MANIFEST) {
             Err(Error::NotFound { .. }) => return Err(Self::missing(storage)),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {
+                let reason = "it is a file, expected the folder of a dataset".to_owned();
+                return Err(Error::NotADataset { path: storage.locate(""), reason });
+            }
             result => result?,
         };
         Self::parse(&text, &storage.locate(keys::MANIFEST))

@@ -202,7 +202,7 @@ mod tests {
         let text = meta.to_json().to_string();
         assert_eq!(
             text,
-            r#"{"columns":{"ok":{"nullable":true},"stage":{"ordered":true}},"index":{"column":"_index_1","name":null}}"#
+            r#"{"index":{"column":"_index_1","name":null},"columns":{"ok":{"nullable":true},"stage":{"ordered":true}}}"#
         );
         assert_eq!(TableMeta::from_json(&serde_json::from_str(&text).unwrap()).unwrap(), meta);
     }

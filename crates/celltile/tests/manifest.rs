@@ -218,6 +218,10 @@ fn test_missing_manifest_says_why() {
         other => panic!("{other:?}"),
     };
     assert!(reason(&storage).contains("nothing here"));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let error = celltile::Dataset::open(file.path()).map(|_| ()).unwrap_err();
+    assert!(matches!(error, Error::NotADataset { .. }), "{error}");
+    assert!(error.to_string().ends_with("it is a file, expected the folder of a dataset"), "{error}");
     storage.write("readme.txt", b"").unwrap();
     assert!(reason(&storage).contains("not a dataset"));
     storage.write("tiles/tile_000000.dct", b"").unwrap();

@@ -282,7 +282,7 @@ fn test_a_dataset_is_replaced_only_when_asked_and_foreign_files_stay() {
     write(storage.clone(), &old, &how(2)).unwrap();
     storage.write("README.txt", b"mine").unwrap();
     let error = write(storage.clone(), &new, &how(1)).unwrap_err();
-    assert!(error.to_string().contains("overwriting must be asked for"), "{error}");
+    assert!(error.to_string().contains("it is replaced only with --overwrite"), "{error}");
     assert_eq!(Dataset::open(folder.path()).unwrap().n_cells(), 70);
     let mut overwrite = how(1);
     overwrite.overwrite = true;

@@ -279,10 +279,17 @@ fn fetch<'p, 'a, C>(
 
 /// Opens tiles, many at once: their first touch may read all of them.
 fn open_all(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Result<Vec<Arc<OpenTile>>> {
-    let slots: Vec<Mutex<Option<Arc<OpenTile>>>> = needed.iter().map(|_| Mutex::new(None)).collect();
-    let mut tasks = needed.iter().copied().zip(&slots).peekable();
-    while tasks.peek().is_some() {
-        let batch = fetch_heads(tiles, &mut tasks)?;
+    let slots: Vec<Mutex<Option<Arc<OpenTile>>>> =
+        needed.iter().map(|&tile| Mutex::new(tiles.opened(tile))).collect();
+    let missing: Vec<(u64, &Mutex<Option<Arc<OpenTile>>>)> = needed
+        .iter()
+        .copied()
+        .zip(&slots)
+        .filter(|(_, slot)| slot.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+        .collect();
+    let mut missing = missing.into_iter().peekable();
+    while missing.peek().is_some() {
+        let batch = fetch_heads(tiles, &mut missing)?;
         pool.run(batch, |_, (tile, fetched, slot)| {
             *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(tiles.open(tile, fetched)?);
             Ok(())
@@ -308,10 +315,9 @@ fn fetch_heads<T>(
     while total < FETCH
         && let Some((tile, slot)) = tasks.next()
     {
-        if let Some(range) = tiles.first_read(tile)? {
-            total = total.saturating_add(range.end.saturating_sub(range.start));
-            wanted.push((keys::tile(tile), range, batch.len()));
-        }
+        let range = tiles.first_read(tile)?;
+        total = total.saturating_add(range.end.saturating_sub(range.start));
+        wanted.push((keys::tile(tile), range, batch.len()));
         batch.push((tile, None, slot));
     }
     for (answer, (_, _, at)) in read_many(tiles, &wanted).into_iter().zip(&wanted) {

@@ -78,24 +78,23 @@ impl Tiles {
         }
     }
 
-    /// The tile, its head checked, and its CRC too where that is what [`Verify`] asks for. `fetched` is what was read of
+    /// Opens a tile: its head is checked, and its CRC too where that is what [`Verify`] asks for. `fetched` is what was read of
     /// [`first_read`](Self::first_read), if the caller has it.
     pub(super) fn open(&self, tile: u64, fetched: Option<Bytes>) -> Result<Arc<OpenTile>> {
-        if let Some(open) = self.heads.get(tile) {
-            return Ok(open);
-        }
         let open = Arc::new(self.load(tile, fetched)?);
         self.heads.put(tile, Arc::clone(&open), open.weight());
         Ok(open)
     }
 
-    /// The bytes with which [`open`](Self::open) begins; nothing for a tile that is open.
-    pub(super) fn first_read(&self, tile: u64) -> Result<Option<Range<u64>>> {
-        if self.heads.get(tile).is_some() {
-            return Ok(None);
-        }
+    /// The tile, if it is open.
+    pub(super) fn opened(&self, tile: u64) -> Option<Arc<OpenTile>> {
+        self.heads.get(tile)
+    }
+
+    /// The bytes with which [`open`](Self::open) begins.
+    pub(super) fn first_read(&self, tile: u64) -> Result<Range<u64>> {
         let recorded = self.recorded(tile)?;
-        Ok(Some(if self.fetches_whole() { 0..recorded.bytes } else { 0..self.head_guess(&recorded) }))
+        Ok(0..if self.fetches_whole() { recorded.bytes } else { self.head_guess(&recorded) })
     }
 
     /// Whether a tile can only be checked by fetching all of it.

@@ -22,7 +22,7 @@ impl ObsSchema {
     /// A schema of these columns.
     ///
     /// # Errors
-    /// [`Error::File`] if two share a name, or one has a type that its kind cannot have.
+    /// [`Error::File`](crate::Error::File) if two share a name, or one has a type that its kind cannot have.
     pub fn new(fields: Vec<ObsField>) -> Result<Self> {
         Self::check(fields, "obs/schema.json")
     }
@@ -30,7 +30,7 @@ impl ObsSchema {
     /// Parses a schema's text. `path` names it in errors.
     ///
     /// # Errors
-    /// [`Error::File`] with the first thing that is not as the format says.
+    /// [`Error::File`](crate::Error::File) with the first thing that is not as the format says.
     pub fn parse(text: &[u8], path: &str) -> Result<Self> {
         let root: Value = serde_json::from_slice(text)
             .map_err(|e| fault(path, "JSON", e.to_string(), "an object with format, version and columns"))?;

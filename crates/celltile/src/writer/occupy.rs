@@ -21,7 +21,7 @@ pub(super) fn prepare(storage: &dyn Storage, overwrite: bool) -> Result<()> {
             return occupied(format!("there is a {} of something else", keys::MANIFEST));
         }
         if !overwrite {
-            return occupied("there is a dataset already; overwriting must be asked for".to_owned());
+            return occupied("there is a dataset already; it is replaced only with --overwrite".to_owned());
         }
         // First of all: from here on there is no complete dataset that lacks some of its files.
         storage.remove(keys::MANIFEST)?;

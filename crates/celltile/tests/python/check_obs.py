@@ -38,8 +38,11 @@ def check(root):
     assert hashlib.sha256(canonical).hexdigest()[:24] == manifest["obs_fingerprint"]
 
     for shard in range(n_shards):
-        check_shard(root / "obs" / f"obs_{shard:04d}.parquet", schema["columns"],
-                    tile_cells[shard * per_file:(shard + 1) * per_file])
+        check_shard(
+            root / "obs" / f"obs_{shard:04d}.parquet",
+            schema["columns"],
+            tile_cells[shard * per_file : (shard + 1) * per_file],
+        )
     print(f"{n_shards} shards, {len(schema['columns'])} columns")
 
 
@@ -74,8 +77,11 @@ def check_values(column, values):
         assert len(set(keys)) == n
         return
     assert not categories
-    expected = {"numeric": lambda t: pa.types.is_integer(t) or pa.types.is_floating(t),
-                "bool": pa.types.is_boolean, "string": pa.types.is_string}[kind]
+    expected = {
+        "numeric": lambda t: pa.types.is_integer(t) or pa.types.is_floating(t),
+        "bool": pa.types.is_boolean,
+        "string": pa.types.is_string,
+    }[kind]
     assert expected(values.type), (column["name"], kind, values.type)
 
 

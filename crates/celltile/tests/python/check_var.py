@@ -1,7 +1,7 @@
 """Checks that pandas reads a var.parquet as the frame that it was made from.
 
-    python check_var.py write FOLDER    frames as pandas writes them: foreign-*.parquet
-    python check_var.py read FOLDER     the same frames, written again by celltile: ours-*.parquet
+python check_var.py write FOLDER    frames as pandas writes them: foreign-*.parquet
+python check_var.py read FOLDER     the same frames, written again by celltile: ours-*.parquet
 """
 
 import pathlib
@@ -16,7 +16,9 @@ def frames():
     n = 7
     columns = {
         "text": pd.Categorical(["b", "a", None, "b", "b", "a", "b"], categories=["z", "b", "a", "unused"]),
-        "ordered": pd.Categorical(["lo", "hi", "lo", None, "hi", "mid", "lo"], ["lo", "mid", "hi"], ordered=True),
+        "ordered": pd.Categorical(
+            ["lo", "hi", "lo", None, "hi", "mid", "lo"], ["lo", "mid", "hi"], ordered=True
+        ),
         "one": pd.Categorical(["Gene Expression"] * n),
         "missing": pd.Categorical([None] * n, categories=["a", "b"]),
         "object": ["x", None, "", "y", "\u00e9", "x", "z"],
@@ -50,7 +52,9 @@ def frames():
 def main(mode, folder):
     for name, frame in frames():
         if mode == "write":
-            frame.to_parquet(folder / f"foreign-{name}.parquet", row_group_size=3 if name == "named" else None)
+            frame.to_parquet(
+                folder / f"foreign-{name}.parquet", row_group_size=3 if name == "named" else None
+            )
         else:
             back = pd.read_parquet(folder / f"ours-{name}.parquet")
             kinds = {"check_index_type": "equiv" if name == "range" else "exact"}
@@ -59,7 +63,10 @@ def main(mode, folder):
             assert list(back.index.names) == list(frame.index.names), name
             for column in frame.columns:
                 if isinstance(frame[column].dtype, pd.CategoricalDtype):
-                    assert list(back[column].cat.categories) == list(frame[column].cat.categories), (name, column)
+                    assert list(back[column].cat.categories) == list(frame[column].cat.categories), (
+                        name,
+                        column,
+                    )
             print("ok", name)
 
 

@@ -180,7 +180,12 @@ fn category(field: &Field, array: &ArrayRef) -> Result<Values, TableError> {
         kind: Kind::Category,
     })?;
     let list = dictionary.values();
-    let present: Vec<_> = (0..list.len()).filter(|&i| list.is_valid(i)).collect();
+    // The Parquet reader gives a dictionary page of no values one empty text. A list of that alone that no row uses is
+    // taken for none.
+    let placeholder = array.null_count() == array.len()
+        && list.len() == 1
+        && list.as_string_opt::<i32>().is_some_and(|list| list.value(0).is_empty());
+    let present: Vec<_> = (0..list.len()).filter(|&i| list.is_valid(i) && !placeholder).collect();
     let kept = if present.len() == list.len() {
         Arc::clone(list)
     } else {
