@@ -21,6 +21,8 @@ def parts(path: Path, matrix: str) -> tuple[sp.csr_matrix, pd.DataFrame, pd.Data
     else:
         found = data.layers[matrix.removeprefix("layers/")]
     counts = sp.csr_matrix(found)
+    # Files may hold indptr and indices of different widths, on which SciPy refuses to work.
+    counts = sp.csr_matrix((counts.data, counts.indices, counts.indptr.astype(np.int64)), shape=counts.shape)
     counts.eliminate_zeros()
     counts.sort_indices()
     return counts, data.obs, var

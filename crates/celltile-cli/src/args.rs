@@ -2,8 +2,11 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+
+use crate::failure::Failure;
 
 /// How many threads.
 #[derive(Debug, Clone, Copy, Args)]
@@ -17,6 +20,47 @@ impl Threads {
     /// The number asked for, or that of the machine.
     pub(crate) fn get(self) -> usize {
         self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
+    }
+
+    /// Runs something that uses the current pool of threads, with a pool of that many.
+    pub(crate) fn run<T: Send>(self, what: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+        Ok(rayon::ThreadPoolBuilder::new().num_threads(self.get()).build()?.install(what))
+    }
+}
+
+/// The file to write.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Target {
+    /// The file to write.
+    #[arg(short, long, value_name = "FILE.h5ad")]
+    output: PathBuf,
+    /// Replace a file that is there already.
+    #[arg(long)]
+    overwrite: bool,
+}
+
+impl Target {
+    /// The path, if nothing is there that may not be replaced.
+    pub(crate) fn free(&self) -> Result<&Path, Failure> {
+        if !self.overwrite && std::fs::symlink_metadata(&self.output).is_ok() {
+            let path = self.output.display();
+            return Err(Failure::Bad(format!("{path}: is there already; --overwrite replaces it").into()));
+        }
+        Ok(&self.output)
+    }
+}
+
+/// How the arrays of an h5ad file are compressed.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Deflate {
+    /// Deflate level of the arrays, 1 to 9; 0 leaves them as they are.
+    #[arg(long, value_name = "LEVEL", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=9))]
+    gzip: u32,
+}
+
+impl Deflate {
+    pub(crate) fn get(self) -> Option<u32> {
+        (self.gzip > 0).then_some(self.gzip)
     }
 }
 

@@ -20,9 +20,12 @@ pub(crate) struct Cli {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    Convert(Box<commands::convert::Args>),
     Info(commands::info::Args),
     Verify(commands::verify::Args),
     Rows(commands::rows::Args),
+    Export(commands::export::Args),
+    Simulate(commands::simulate::Args),
     Bench(commands::bench::Args),
     Completions(commands::completions::Args),
 }

@@ -2,21 +2,38 @@
 
 pub(crate) mod bench;
 pub(crate) mod completions;
+pub(crate) mod convert;
+pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod rows;
+pub(crate) mod simulate;
 pub(crate) mod verify;
+
+use celltile_ingest::source::NotCarried;
 
 use crate::cli::{Cli, Command};
 use crate::failure::Failure;
+use crate::ui;
 
 /// Runs the command that was asked for.
 pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let progress = cli.progress;
     match cli.command {
+        Command::Convert(args) => convert::run(&args, progress),
         Command::Info(args) => info::run(&args),
         Command::Verify(args) => verify::run(&args, progress),
         Command::Rows(args) => rows::run(&args),
+        Command::Export(args) => export::run(&args, progress),
+        Command::Simulate(args) => simulate::run(&args, progress),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),
     }
+}
+
+/// Something that a dataset does not carry, on one line: `obsm/X_pca (2,700 x 50, array)`.
+fn not_carried(part: &NotCarried) -> String {
+    let shape: Vec<String> = part.shape.iter().map(|&n| ui::count(n)).collect();
+    let facts = [shape.join(" x "), part.what.clone()];
+    let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
+    format!("{} ({})", part.path, facts.join(", "))
 }

@@ -13,11 +13,21 @@ pub(crate) enum Failure {
     Told,
     /// Arguments that cannot be right, whatever the data: exit code 2.
     Usage(String),
+    /// The user asked to stop: exit code 130.
+    Interrupted,
     /// Whoever read the results has stopped reading: not an error.
     ReaderGone,
 }
 
 impl Failure {
+    /// From the conversion crate, whose stop on request is no error.
+    pub(crate) fn of_ingest(error: celltile_ingest::Error) -> Self {
+        match error {
+            celltile_ingest::Error::Cancelled => Self::Interrupted,
+            error => error.into(),
+        }
+    }
+
     /// Says it on standard error, and gives the exit code.
     pub(crate) fn report(self) -> ExitCode {
         match self {
@@ -29,6 +39,10 @@ impl Failure {
             Self::Usage(message) => {
                 eprintln!("error: {message}");
                 ExitCode::from(2)
+            }
+            Self::Interrupted => {
+                eprintln!("interrupted");
+                ExitCode::from(130)
             }
             Self::ReaderGone => ExitCode::SUCCESS,
         }

@@ -1,10 +1,25 @@
-//! Ctrl-C and termination.
+//! Ctrl-C and termination. What leaves nothing behind is ended at once; what has files to clear away is asked to stop, and
+//! ended at the second request. A process that is killed leaves nothing half valid either, only files that are in the way.
 
-/// From now on the process ends with exit code 130 when it is asked to.
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
+
+static ASKED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+static COOPERATING: AtomicBool = AtomicBool::new(false);
+
+/// Listens for interrupts from now on.
 pub(crate) fn install() {
     // Without a handler the system ends the process, as ever.
     let _ = ctrlc::set_handler(|| {
-        eprintln!("interrupted");
-        std::process::exit(130);
+        if ASKED.swap(true, Ordering::SeqCst) || !COOPERATING.load(Ordering::SeqCst) {
+            eprintln!("interrupted");
+            std::process::exit(130);
+        }
     });
+}
+
+/// From now on interrupts only set the flag that is returned: the command looks at it often.
+pub(crate) fn cooperate() -> Arc<AtomicBool> {
+    COOPERATING.store(true, Ordering::SeqCst);
+    Arc::clone(&ASKED)
 }

@@ -5,5 +5,5 @@ mod progress;
 mod table;
 
 pub(crate) use number::{bytes, count, decimal, duration, percent};
-pub(crate) use progress::{Progress, ProgressMode};
+pub(crate) use progress::{Progress, ProgressMode, Stages};
 pub(crate) use table::Table;

@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if let Some(threads) = arguments.next() {
         options.writer.threads = threads.parse()?;
     }
-    let storage = Arc::new(LocalStorage::new(output));
+    let storage = Arc::new(LocalStorage::new(&output));
     match convert_file(input, storage, &SourceOptions::default(), &options) {
         Ok(summary) => println!("{summary}; {} cells read twice", summary.cells_read_twice),
         Err(error) => {

@@ -125,6 +125,9 @@ pub enum Error {
     /// The dataset being read or written.
     #[error(transparent)]
     Dataset(#[from] celltile::Error),
+    /// Something that cannot be simulated.
+    #[error(transparent)]
+    Simulate(#[from] crate::simulate::SimulateError),
     /// A table of cells or genes does not hold together.
     #[error(transparent)]
     Table(#[from] celltile::table::TableError),

@@ -1,9 +1,11 @@
 //! A dataset -> the files of other tools.
 
+mod file;
 mod frame;
 mod h5ad;
 mod order;
 
+pub(crate) use file::H5adFile;
 pub use h5ad::{H5adOptions, export_h5ad};
 
 use crate::source::NotCarried;

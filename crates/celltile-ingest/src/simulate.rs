@@ -20,6 +20,7 @@
 
 mod anatomy;
 mod expression;
+mod h5ad;
 mod profile;
 mod rng;
 
@@ -30,6 +31,7 @@ use rayon::prelude::*;
 
 use anatomy::{BATCHES, CELL_TYPES, DONORS};
 use expression::Expression;
+pub use h5ad::write_simulation;
 use rng::Rng;
 
 /// Spread of the logarithms of depths within a cell type.

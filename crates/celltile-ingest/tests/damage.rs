@@ -1,6 +1,8 @@
 //! Damaged files: cut off, and with bytes changed. Nothing panics, nothing hangs, and what is read is either an error or
 //! what the file says.
 
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
+
 use std::path::PathBuf;
 
 use celltile_ingest::matrix::{CellBlock, ReadOptions};

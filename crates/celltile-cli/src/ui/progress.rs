@@ -1,7 +1,7 @@
 //! How far a long command is: a bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -89,6 +89,37 @@ impl Drop for Progress {
         if let How::Bar(bar) = &self.how {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// The stages of a command, one after the other; each starts when it is first heard of.
+#[derive(Clone)]
+pub(crate) struct Stages {
+    mode: ProgressMode,
+    current: Arc<Mutex<Option<Progress>>>,
+}
+
+impl Stages {
+    pub(crate) fn new(mode: ProgressMode) -> Self {
+        Self { mode, current: Arc::default() }
+    }
+
+    /// So much of a stage is done.
+    pub(crate) fn at(&self, stage: &'static str, unit: &'static str, done: u64, total: u64) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if current.as_ref().is_none_or(|progress| progress.stage != stage) {
+            // The old bar goes before the new one comes.
+            current.take();
+            *current = Some(Progress::new(self.mode, stage, unit, total));
+        }
+        if let Some(progress) = &*current {
+            progress.set(done);
+        }
+    }
+
+    /// The command is done.
+    pub(crate) fn end(&self) {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

@@ -11,8 +11,13 @@
 )]
 
 mod bench;
+mod convert;
 mod info;
+mod interop;
+mod interrupt;
+mod real;
 mod rows;
+mod simulate;
 mod support;
 mod usage;
 mod verify;

@@ -1,5 +1,6 @@
 //! Running the command, and something to run it on.
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -81,4 +82,57 @@ pub(crate) fn dataset() -> (TempDir, PathBuf, Csr) {
     writer.push(cells.view().unwrap()).unwrap();
     writer.finish().unwrap();
     (folder, path, cells)
+}
+
+/// An h5ad file of simulated cells, the same as [`simulation`]'s, in a folder.
+pub(crate) fn simulated(folder: &Path, cells: u64) -> PathBuf {
+    let path = folder.join("cells.h5ad");
+    run_on(&path, &format!("simulate -o {{}} --cells {cells} --genes 2000 --nonzeros 100 --overwrite")).ok();
+    path
+}
+
+/// Runs `convert INPUT -o OUT` and more words.
+pub(crate) fn convert(input: &Path, out: &Path, words: &str) -> Run {
+    let args = ["convert".as_ref(), input.as_os_str(), "-o".as_ref(), out.as_os_str()];
+    run(args.into_iter().chain(words.split_whitespace().map(OsStr::new)))
+}
+
+/// What `info --json` says.
+pub(crate) fn info(dataset: &Path) -> serde_json::Value {
+    serde_json::from_str(&run_on(dataset, "info {} --json").ok().out).unwrap()
+}
+
+/// All files below a folder with their content, by relative path.
+pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(next) = folders.pop() {
+        for entry in std::fs::read_dir(next).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), std::fs::read(&path).unwrap());
+            }
+        }
+    }
+    found
+}
+
+/// The folder of real files, if there is one; says so otherwise.
+pub(crate) fn real_data() -> Option<PathBuf> {
+    let folder = std::env::var_os("CELLTILE_TEST_DATA").map(PathBuf::from);
+    if folder.is_none() {
+        eprintln!("skipped: CELLTILE_TEST_DATA is not set");
+    }
+    folder
+}
+
+/// A Python with anndata, if there is one; says so otherwise.
+pub(crate) fn python() -> Option<PathBuf> {
+    let python = std::env::var_os("CELLTILE_TEST_PYTHON").map(PathBuf::from);
+    if python.is_none() {
+        eprintln!("skipped: CELLTILE_TEST_PYTHON is not set");
+    }
+    python
 }

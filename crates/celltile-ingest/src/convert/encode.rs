@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use celltile::genes::{GeneOrder, VarNames};
+use celltile::obs::write_obs;
 use celltile::storage::Storage;
 use celltile::{Csr, DatasetWriter, Written, keys};
 use rayon::prelude::*;
@@ -22,7 +23,7 @@ pub(super) fn check_free(storage: &dyn Storage, options: &ConvertOptions) -> Res
     match storage.size(keys::MANIFEST) {
         Ok(_) => Err(celltile::Error::Occupied {
             path: storage.locate(""),
-            reason: "there is a dataset already; overwriting must be asked for".into(),
+            reason: "there is a dataset already; it is replaced only with --overwrite".into(),
         }
         .into()),
         Err(_) => Ok(()),
@@ -63,6 +64,9 @@ pub(super) fn encode(
         }
     }
     genes(&mut writer, plan, order)?;
+    let tile_size = options.writer.tile_size;
+    let obs = write_obs(Arc::clone(writer.storage()), plan.obs(), None, tile_size, options.obs)?;
+    writer.set_obs_table(&obs)?;
     metadata(&mut writer, source, survey);
     let written = writer.finish()?;
     let found = (written.manifest.n_cells, written.manifest.nnz());
@@ -140,7 +144,8 @@ fn genes(writer: &mut DatasetWriter, plan: &Plan, order: &[i32]) -> Result<()> {
     if let Ok(names) = VarNames::new(ordered) {
         writer.set_var_names(&names)?;
     }
-    Ok(())
+    let rows: Vec<u64> = order.iter().map(|&column| u64::try_from(column).unwrap_or(u64::MAX)).collect();
+    Ok(writer.set_var(&plan.var().take(&rows)?)?)
 }
 
 /// What a reader, and an export, should know of where the cells came from: nothing of the machine or the path.

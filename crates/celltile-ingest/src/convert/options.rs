@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use celltile::WriterOptions;
+use celltile::obs::ObsWriteOptions;
 
 use super::clean::Duplicates;
 use super::order::GeneOrderFrom;
@@ -29,6 +30,8 @@ pub struct ConvertOptions {
     /// Bytes that the conversion may hold, 1 GiB by default; the program itself and up to three encoded tiles come on
     /// top.
     pub memory: u64,
+    /// Shards of obs, and how many categories a column may have.
+    pub obs: ObsWriteOptions,
     /// Rounding, and the flag to stop. Its memory is set from [`ConvertOptions::memory`].
     pub read: ReadOptions,
     /// What to do where a cell holds a gene more than once.
@@ -55,6 +58,7 @@ impl Default for ConvertOptions {
         Self {
             writer: WriterOptions::default(),
             memory: 1 << 30,
+            obs: ObsWriteOptions::default(),
             read: ReadOptions::default(),
             duplicates: Duplicates::Refuse,
             gene_order_from: None,

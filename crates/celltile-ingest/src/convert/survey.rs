@@ -1,5 +1,4 @@
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
@@ -43,16 +42,12 @@ struct Part {
 struct Totals {
     genes: usize,
     idle: Mutex<Vec<Vec<u64>>>,
-    busy: AtomicUsize,
 }
 
 impl Totals {
     fn with<R>(&self, f: impl FnOnce(&mut [u64]) -> R) -> R {
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
-        let mut totals = idle.unwrap_or_else(|| {
-            self.busy.fetch_add(1, Ordering::Relaxed);
-            vec![0; self.genes]
-        });
+        let mut totals = idle.unwrap_or_else(|| vec![0; self.genes]);
         let result = f(&mut totals);
         if let Ok(mut idle) = self.idle.lock() {
             idle.push(totals);
@@ -77,7 +72,7 @@ pub(super) fn survey(source: &dyn Source, options: &ConvertOptions) -> Result<Su
     }
     let reading = options.reading(source);
     let mut room = options.keeping(source);
-    let totals = Totals { genes, idle: Mutex::default(), busy: AtomicUsize::new(0) };
+    let totals = Totals { genes, idle: Mutex::default() };
     let mut survey = Survey {
         totals: Vec::new(),
         cells: 0,

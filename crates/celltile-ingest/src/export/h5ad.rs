@@ -5,15 +5,16 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use celltile::genes::GeneOrder;
+use celltile::obs::Cache;
 use celltile::table::{Index, Table, Text};
 use celltile::{Csr, Dataset, ReadOptions};
 use rayon::prelude::*;
 
 use super::ExportSummary;
-use super::frame::write_frame;
+use super::file::H5adFile;
 use super::order::CellSorter;
 use crate::error::{Error, Result};
-use crate::hdf5::{ArrayStream, Attr, CHUNK_LEN, Element, Packer, Writer};
+use crate::hdf5::Element;
 use crate::metadata::Origin;
 
 /// Nonzeros decoded at a time: enough to keep all cores busy, 16 bytes each.
@@ -80,35 +81,33 @@ fn write(
     element: Element,
     options: &H5adOptions<'_>,
 ) -> Result<Option<(Element, u64)>> {
-    let writer = Writer::create(target, options.level)?;
-    writer
-        .group("/", &[("encoding-type", Attr::Text("anndata")), ("encoding-version", Attr::Text("0.1.0"))])?;
-    if !write_x(&writer, dataset, order, element, options)? {
+    let file = H5adFile::create(target, options.level)?;
+    if !write_x(&file, dataset, order, element, options)? {
         return Ok(None);
     }
-    write_frame(&writer, "/obs", &obs(dataset)?)?;
-    write_frame(&writer, "/var", &var(dataset, order)?)?;
-    for group in ["layers", "obsm", "obsp", "uns", "varm", "varp"] {
-        let attrs = [("encoding-type", Attr::Text("dict")), ("encoding-version", Attr::Text("0.1.0"))];
-        writer.group(&format!("/{group}"), &attrs)?;
-    }
-    Ok(Some((element, writer.finish()?)))
+    Ok(Some((element, file.finish(&obs(dataset)?, &var(dataset, order)?)?)))
 }
 
 fn obs(dataset: &Dataset) -> Result<Table> {
-    let rows = usize::try_from(dataset.n_cells()).unwrap_or(usize::MAX);
-    Ok(Table::new(rows, None, Vec::new())?)
+    match dataset.obs_reader()? {
+        // Read once, so that nothing need be kept on disk.
+        Some(reader) => Ok(reader.all(&Cache::memory())?.to_table()?),
+        None => Ok(Table::new(usize::try_from(dataset.n_cells()).unwrap_or(usize::MAX), None, Vec::new())?),
+    }
 }
 
 /// The gene table in the order of the file.
 fn var(dataset: &Dataset, order: Option<&GeneOrder>) -> Result<Table> {
-    let table = match dataset.var_names()? {
-        Some(names) => {
+    let table = match (dataset.var()?, dataset.var_names()?) {
+        (Some(table), _) => table,
+        (None, Some(names)) => {
             let names = names.into_names();
             let index = Index::new(None, names.iter().map(Some).collect::<Text>());
             Table::new(names.len(), Some(index), Vec::new())?
         }
-        None => Table::new(usize::try_from(dataset.n_genes()).unwrap_or(usize::MAX), None, Vec::new())?,
+        (None, None) => {
+            Table::new(usize::try_from(dataset.n_genes()).unwrap_or(usize::MAX), None, Vec::new())?
+        }
     };
     let Some(order) = order else { return Ok(table) };
     // `order[column]` is the source's column; the file needs, for each of these, the column.
@@ -132,24 +131,13 @@ fn ranks(order: &GeneOrder) -> Vec<i32> {
 
 /// Writes `X`; says `false`, early, if there is a count that `element` does not hold.
 fn write_x(
-    writer: &Writer,
+    file: &H5adFile,
     dataset: &Dataset,
     order: Option<&GeneOrder>,
     element: Element,
     options: &H5adOptions<'_>,
 ) -> Result<bool> {
-    let shape = [dataset.n_cells().cast_signed(), dataset.n_genes().cast_signed()];
-    writer.group(
-        "/X",
-        &[
-            ("encoding-type", Attr::Text("csr_matrix")),
-            ("encoding-version", Attr::Text("0.1.0")),
-            ("shape", Attr::Integers(&shape)),
-        ],
-    )?;
-    let mut genes = ArrayWriter::new(writer, "/X/indices", Element::Int32)?;
-    let mut counts = ArrayWriter::new(writer, "/X/data", element)?;
-    let mut indptr = vec![0_i64];
+    let mut x = file.x(dataset.n_cells(), dataset.n_genes(), element)?;
     let ranks = order.map(ranks);
     let read = ranks.as_deref().map_or_else(ReadOptions::default, |map| ReadOptions::default().gene_map(map));
     let mut cells = Csr::new();
@@ -165,18 +153,12 @@ fn write_x(
         if cells.counts.iter().any(|&count| count > element.exact_to()) {
             return Ok(false);
         }
-        let base = indptr.last().copied().unwrap_or_default();
-        indptr.extend(cells.indptr.iter().skip(1).map(|offset| base.saturating_add(*offset)));
-        genes.push(&cells.genes)?;
-        counts.push(&cells.counts)?;
+        x.push(&cells)?;
         if let Some(progress) = options.progress {
             progress(end, dataset.n_cells());
         }
     }
-    genes.finish()?;
-    counts.finish()?;
-    let indptr: Vec<u8> = indptr.iter().flat_map(|offset| offset.to_le_bytes()).collect();
-    writer.array("/X/indptr", Element::Int64, &indptr, &[])?;
+    x.finish()?;
     Ok(true)
 }
 
@@ -217,47 +199,4 @@ fn sort_cells(cells: &mut Csr<i32>) {
     rows.into_par_iter()
         .with_min_len(64)
         .for_each_init(CellSorter::default, |sorter, (genes, counts)| sorter.sort(genes, counts));
-}
-
-/// Integers on their way into an array of any type, packed into chunks on all cores.
-struct ArrayWriter<'w> {
-    stream: ArrayStream<'w>,
-    element: Element,
-    level: Option<u32>,
-    pending: Vec<u8>,
-}
-
-impl<'w> ArrayWriter<'w> {
-    fn new(writer: &'w Writer, path: &str, element: Element) -> Result<Self> {
-        let stream = writer.stream(path, element, &[])?;
-        Ok(Self { stream, element, level: writer.level(), pending: Vec::new() })
-    }
-
-    fn push(&mut self, values: &[i32]) -> Result<()> {
-        self.element.extend(&mut self.pending, values);
-        let full = self.pending.len() / self.chunk_bytes() * self.chunk_bytes();
-        self.flush(full)
-    }
-
-    fn finish(mut self) -> Result<()> {
-        self.flush(self.pending.len())?;
-        self.stream.finish()
-    }
-
-    const fn chunk_bytes(&self) -> usize {
-        CHUNK_LEN * self.element.size()
-    }
-
-    fn flush(&mut self, len: usize) -> Result<()> {
-        let (size, level) = (self.chunk_bytes(), self.level);
-        let chunks = self.pending.get(..len).unwrap_or_default().par_chunks(size);
-        let packed: Vec<(Vec<u8>, usize)> = chunks
-            .map_init(|| Packer::new(level), |packer, chunk| (packer.pack(chunk, size).to_vec(), chunk.len()))
-            .collect();
-        for (packed, bytes) in packed {
-            self.stream.push(&packed, bytes / self.element.size())?;
-        }
-        self.pending.drain(..len);
-        Ok(())
-    }
 }

@@ -73,7 +73,8 @@ mod tests {
     fn test_sort_gives_what_sorting_pairs_gives() {
         let mut sorter = CellSorter::default();
         for (len, step) in [(0, 7), (1, 7), (5, 7_919), (3_000, 7_919), (3_000, 1_000_003), (20, 1_000_003)] {
-            let genes: Vec<i32> = (0..len).map(|i| (i * step) % 2_000_003).collect();
+            let gene = |i: i32| i64::from(i) * step % 2_000_003;
+            let genes: Vec<i32> = (0..len).map(|i| i32::try_from(gene(i)).unwrap()).collect();
             let counts: Vec<i32> = (1..=len).collect();
             let mut expected: Vec<_> = genes.iter().copied().zip(counts.iter().copied()).collect();
             expected.sort_unstable();

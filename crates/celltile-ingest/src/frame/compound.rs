@@ -1,3 +1,5 @@
+use std::sync::OnceLock;
+
 use celltile::table::{Categorical, Categories, Codes, Values};
 
 use super::column;
@@ -14,6 +16,8 @@ pub(super) struct CompoundFrame {
     fields: Vec<Field>,
     index: Option<String>,
     columns: Vec<String>,
+    /// All records, once a column was read.
+    records: OnceLock<Vec<u8>>,
 }
 
 impl CompoundFrame {
@@ -36,7 +40,7 @@ impl CompoundFrame {
             .map(|field| field.name.clone())
             .filter(|name| Some(name) != index.as_ref())
             .collect();
-        Ok(Self { file: file.clone(), dataset, rows, size, fields, index, columns })
+        Ok(Self { file: file.clone(), dataset, rows, size, fields, index, columns, records: OnceLock::new() })
     }
 
     pub(super) fn rows(&self) -> u64 {
@@ -76,7 +80,13 @@ impl CompoundFrame {
         let field = self.fields.iter().find(|field| field.name == name);
         let field = field.ok_or("the records have no such field")?;
         let size = field.dtype.size().ok_or_else(|| format!("{}; cannot be read", field.dtype))?;
-        let bytes = self.dataset.read_all().map_err(|error| error.to_string())?;
+        let bytes = match self.records.get() {
+            Some(records) => records,
+            None => {
+                let records = self.dataset.read_all().map_err(|error| error.to_string())?;
+                self.records.get_or_init(|| records)
+            }
+        };
         let mut values = Vec::with_capacity(bytes.len() / self.size.max(1) * size);
         for record in bytes.chunks_exact(self.size.max(1)) {
             let end = field.offset.checked_add(size);

@@ -13,9 +13,9 @@ use crate::error::{Error, Result, human_bytes};
 /// Bytes of the pieces that contiguous data are read in.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Elements that a file of a given size may declare: 2^16 bytes of them for every byte of the file. Deflate reaches a
-/// factor of about a thousand; more is a declared shape that nothing was ever stored for.
-const MAX_EXPANSION: u64 = 1 << 16;
+/// Elements that a file of a given size may declare: 2^14 bytes of them for every byte of the file. Deflate reaches a
+/// factor of about a thousand; much more is a declared shape that nothing was ever stored for.
+const MAX_EXPANSION: u64 = 1 << 14;
 
 /// Where one chunk of a dataset lies in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

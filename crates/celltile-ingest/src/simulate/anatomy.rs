@@ -63,7 +63,7 @@ pub(super) fn barcode(seed: u64, cell: u64, batch: usize) -> String {
         clippy::cast_possible_truncation,
         reason = "cells are below 2^32, and any 32 bits of the seed will do"
     )]
-    let (cell, key) = (cell as u32, (seed ^ (seed >> 32)) as u32);
+    let (cell, key) = (cell as u32, (seed ^ (seed >> 32)) as u32 ^ 0x9e37_79b9);
     let mut x = cell ^ key;
     for multiplier in [0x7feb_352d_u32, 0x846c_a68b] {
         x = (x ^ (x >> 16)).wrapping_mul(multiplier);

@@ -107,7 +107,7 @@ impl TenxSource {
             })?,
             (None, [only]) => only,
             (None, _) => {
-                let what = format!("{}: several genomes ({list}): choose one", file.name());
+                let what = format!("{}: several genomes ({list}): choose one with --genome", file.name());
                 return Err(Error::Options(what));
             }
         };

@@ -99,8 +99,22 @@ indptr, indices, data = compress(SMALL)
 wrapped = indptr.astype("i4")
 wrapped[3] = -2147483640
 raw("a1_negative.h5ad", SMALL.shape, wrapped, indices, data, ["X/indptr", "falls from", "after cell 2"])
-raw("a1_short.h5ad", SMALL.shape, np.minimum(indptr, indptr[-1] - 1), indices, data, ["X/indptr", "expected the number of values"])
-raw("a1_long.h5ad", SMALL.shape, np.append(indptr[:-1], indptr[-1] + 1), indices, data, ["X/indptr", "past the"])
+raw(
+    "a1_short.h5ad",
+    SMALL.shape,
+    np.minimum(indptr, indptr[-1] - 1),
+    indices,
+    data,
+    ["X/indptr", "expected the number of values"],
+)
+raw(
+    "a1_long.h5ad",
+    SMALL.shape,
+    np.append(indptr[:-1], indptr[-1] + 1),
+    indices,
+    data,
+    ["X/indptr", "past the"],
+)
 raw("a1_start.h5ad", SMALL.shape, np.append([1], indptr[1:]), indices, data, ["X/indptr", "starts at 1"])
 raw("a1_rows.h5ad", SMALL.shape, indptr[:-1], indices, data, ["X/indptr", "5 entries"])
 raw("a1_lengths.h5ad", SMALL.shape, indptr, indices[:-1], data, ["X/data", "X/indices has"])
@@ -111,11 +125,38 @@ bad[2] = -1
 raw("a1_negative_gene.h5ad", SMALL.shape, indptr, bad, data, ["X/indices", "entry 2", "is -1"])
 
 # A2: index arrays of every width and sign, and every type of value.
-for pointer in "i1 i2 i4 i8 u1 u2 u4 u8 >i4 >u8".split():
-    for index in "i1 i2 i4 i8 u1 u2 u4 u8 >i2 >i8".split():
+for pointer in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i4", ">u8"]:
+    for index in ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", ">i2", ">i8"]:
         name = f"a2_{pointer}_{index}.h5ad".replace(">", "big_")
-        raw(name, SMALL.shape, indptr.astype(pointer), indices.astype(index), data.astype("i4"), SMALL, same="a2")
-for kind in "i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 >i2 >i4 >u4 >i8 >f4 >f8 >f2".split():
+        raw(
+            name,
+            SMALL.shape,
+            indptr.astype(pointer),
+            indices.astype(index),
+            data.astype("i4"),
+            SMALL,
+            same="a2",
+        )
+for kind in [
+    "i1",
+    "i2",
+    "i4",
+    "i8",
+    "u1",
+    "u2",
+    "u4",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    ">i2",
+    ">i4",
+    ">u4",
+    ">i8",
+    ">f4",
+    ">f8",
+    ">f2",
+]:
     for layout in ("csr", "csc", "dense"):
         simple(f"value_{kind}_{layout}.h5ad".replace(">", "big_"), SMALL, SMALL, layout, kind)
 for layout in ("csr", "csc", "dense"):
@@ -125,16 +166,43 @@ for layout in ("csr", "csc", "dense"):
 UNSORTED = [[0] * 9, [0] * 9]
 UNSORTED[0][7], UNSORTED[0][2], UNSORTED[0][5], UNSORTED[1][1] = 1, 2, 3, 4
 raw("a3_unsorted.h5ad", (2, 9), [0, 3, 4], [7, 2, 5, 1], [1, 2, 3, 4], {"matrix": UNSORTED, "unsorted": 1})
-raw("a4_repeated.h5ad", (2, 9), [0, 1, 4], [0, 3, 3, 8], [9, 1, 4, 2],
-    ["cell 1 (cell1)", "gene 3 (gene3)", "more than once", "1, 4"])
+raw(
+    "a4_repeated.h5ad",
+    (2, 9),
+    [0, 1, 4],
+    [0, 3, 3, 8],
+    [9, 1, 4, 2],
+    ["cell 1 (cell1)", "gene 3 (gene3)", "more than once", "1, 4"],
+)
 SUMMED = [[9] + [0] * 8, [0, 0, 0, 5, 0, 0, 0, 0, 2]]
-raw("a4_summed.h5ad", (2, 9), [0, 1, 4], [0, 3, 8, 3], [9, 1, 2, 4], {"matrix": SUMMED, "repeated": 1}, duplicates="sum")
-raw("a4_sum_too_large.h5ad", (1, 3), [0, 2], [1, 1], np.array([2**31 - 1, 1], "i8"),
-    ["cell 0 (cell0)", "too large"], duplicates="sum")
+raw(
+    "a4_summed.h5ad",
+    (2, 9),
+    [0, 1, 4],
+    [0, 3, 8, 3],
+    [9, 1, 2, 4],
+    {"matrix": SUMMED, "repeated": 1},
+    duplicates="sum",
+)
+raw(
+    "a4_sum_too_large.h5ad",
+    (1, 3),
+    [0, 2],
+    [1, 1],
+    np.array([2**31 - 1, 1], "i8"),
+    ["cell 0 (cell0)", "too large"],
+    duplicates="sum",
+)
 raw("a4_zero_beside.h5ad", (1, 3), [0, 2], [1, 1], [0, 4], ["more than once"])
 ZEROS = [[0, 1, 0, 0], [0, 0, 0, 0], [0, 0, 2, 0]]
-raw("a5_zeros.h5ad", (3, 4), [0, 3, 5, 7], [0, 1, 3, 0, 2, 2, 3], np.array([0, 1, -0.0, 0, 0, 2, 0], "f4"),
-    {"matrix": ZEROS, "zeros": 5})
+raw(
+    "a5_zeros.h5ad",
+    (3, 4),
+    [0, 3, 5, 7],
+    [0, 1, 3, 0, 2, 2, 3],
+    np.array([0, 1, -0.0, 0, 0, 2, 0], "f4"),
+    {"matrix": ZEROS, "zeros": 5},
+)
 
 # A7: genes to cells, in chunks and out of order.
 CSC = rng.poisson(0.3, (1000, 50))
@@ -201,15 +269,20 @@ simple("a11_all_empty.h5ad", np.zeros((7, 5), "i4"))
 with h5ad("a13_wide.h5ad", 4, 200_000) as file:
     genes = [0, 65535, 65536, 10, 70000, 199999]
     sparse(file, "X", (4, 200_000), [0, 1, 2, 3, 6], genes, [1, 2, 3, 4, 5, 6])
-case("a13_wide.h5ad", {"triples": [[0, 0, 1], [1, 65535, 2], [2, 65536, 3], [3, 10, 4], [3, 70000, 5], [3, 199999, 6]]})
+case(
+    "a13_wide.h5ad",
+    {"triples": [[0, 0, 1], [1, 65535, 2], [2, 65536, 3], [3, 10, 4], [3, 70000, 5], [3, 199999, 6]]},
+)
 
 # B: values.
 simple("b1_float.h5ad", [[1.0, 16777216.0], [0, 3]], dtype="f4")
 simple("b1_double.h5ad", [[1.0, 16777217.0], [0, 3]], dtype="f8")
 for layout in ("csr", "csc", "dense"):
+
     def bad(name, value, dtype, *words):
         dense = np.array([[1, 0, 2], [0, value, value]], dtype=dtype)
         simple(f"b_{name}_{layout}.h5ad", dense, ["X", "cell 1 (cell1), gene 1 (gene1)", *words], kind=layout)
+
     bad("fraction", 1.125, "f4", "fractional value (1.125)", "are fractional", "round=")
     bad("negative_i4", -1, "i4", "negative value (-1)")
     bad("negative_f4", -3.0, "f4", "negative value (-3)")
@@ -224,7 +297,9 @@ for layout in ("csr", "csc", "dense"):
         name = f"b2_{how}_{layout}.h5ad"
         simple(name, ROUND, kind=layout)
         CASES[-1].update(expect={"matrix": wanted}, options={"rounding": how})
-    simple(f"b4_minus_zero_{layout}.h5ad", np.array([[-0.0, 1], [2, -0.0]], "f4"), [[0, 1], [2, 0]], kind=layout)
+    simple(
+        f"b4_minus_zero_{layout}.h5ad", np.array([[-0.0, 1], [2, -0.0]], "f4"), [[0, 1], [2, 0]], kind=layout
+    )
     simple(f"b7_{layout}.h5ad", [[65534, 65535, 65536], [65537, 2**31 - 1, 0]], kind=layout, dtype="u4")
 with h5ad("b4_stored_minus_zero.h5ad", 1, 3) as file:
     sparse(file, "X", (1, 3), [0, 2], [0, 2], np.array([-0.0, 5]))
@@ -233,7 +308,9 @@ case("b4_stored_minus_zero.h5ad", {"matrix": [[0, 0, 5]], "zeros": 1})
 LATE = np.ones((300, 40), "f4")
 LATE[250, 3], LATE[17, 39], LATE[17, 38], LATE[299, 0] = -1, 0.5, np.nan, np.inf
 for layout in ("csr", "csc", "dense"):
-    simple(f"b_first_{layout}.h5ad", LATE, ["cell 17 (cell17), gene 38 (gene38)", "not a number"], kind=layout)
+    simple(
+        f"b_first_{layout}.h5ad", LATE, ["cell 17 (cell17), gene 38 (gene38)", "not a number"], kind=layout
+    )
 simple("b_first_columns.h5ad", LATE, ["cell 17 (cell17), gene 38 (gene38)"], kind="dense", chunks=(300, 1))
 
 # B8, B9: which matrix, and whose genes.
@@ -269,8 +346,14 @@ case("c24_dense.h5ad", ["shape [5, 7]", "5 cells and 6 genes"])
 with h5ad("c24_column.h5ad", 5, 6) as file:
     file["X"] = SMALL
     del file["obs"]
-    frame(file, "obs", names("cell", 5), [("short", np.arange(4)), ("fine", np.arange(5)), ("deep", np.ones((5, 2)))])
+    frame(
+        file,
+        "obs",
+        names("cell", 5),
+        [("short", np.arange(4)), ("fine", np.arange(5)), ("deep", np.ones((5, 2)))],
+    )
 case("c24_column.h5ad", ['obs["short"]: 4 values; the index has 5', 'obs["deep"]: shape [5, 2]'])
+
 
 # D: 10x.
 def tenx(name, types, dense, v2=None):
@@ -291,6 +374,7 @@ def tenx(name, types, dense, v2=None):
             features["feature_type"] = np.array([kind.encode() for kind in types])
             features["genome"] = np.array([b"GRCh38" if kind == "Gene Expression" else b"" for kind in types])
             features["_all_tag_keys"] = np.array([b"genome"])
+
 
 with h5py.File(OUT / "d1_molecule_info.h5", "w") as file:
     for key in ("barcode_idx", "count", "feature_idx"):
@@ -314,8 +398,14 @@ with h5ad("d4_h5ad.h5", 5, 6) as file:
     file["X"] = SMALL
 case("d4_h5ad.h5", SMALL)
 tenx("d5_mixed.h5", KINDS, MIXED)
-case("d5_mixed.h5", {"matrix": MIXED[:, [1, 2, 4]].tolist(), "genes": ["gene1", "gene2", "gene4"],
-                     "dropped": ["2 features: Antibody Capture", "1 features: CRISPR Guide Capture"]})
+case(
+    "d5_mixed.h5",
+    {
+        "matrix": MIXED[:, [1, 2, 4]].tolist(),
+        "genes": ["gene1", "gene2", "gene4"],
+        "dropped": ["2 features: Antibody Capture", "1 features: CRISPR Guide Capture"],
+    },
+)
 case("d5_mixed.h5", MIXED, feature_types=["all"])
 case("d5_mixed.h5", MIXED[:, [0, 5]], feature_types=[ADT])
 case("d5_mixed.h5", ["no feature is left", "3 of Gene Expression"], feature_types=["Custom"])
@@ -372,7 +462,20 @@ with h5ad("frames.h5ad", 3, 2) as file:
     old["legacy"] = np.array(["u", "v"], dtype=TEXT)
     group["legacy"] = np.array([1, 0, -1], "i1")
     group["legacy"].attrs["categories"] = old["legacy"].ref
-    order = ["_index", "G1/S", "a", "flag", "big", "fixed", "whole", "maybe", "text", "stage", "level", "legacy"]
+    order = [
+        "_index",
+        "G1/S",
+        "a",
+        "flag",
+        "big",
+        "fixed",
+        "whole",
+        "maybe",
+        "text",
+        "stage",
+        "level",
+        "legacy",
+    ]
     group.attrs["column-order"] = np.array(order, dtype=TEXT)
 with h5ad("frames_bad.h5ad", 3, 2) as file:
     file["X"] = np.ones((3, 2), "i4")
@@ -386,11 +489,15 @@ with h5ad("frames_bad.h5ad", 3, 2) as file:
     group["record"] = np.zeros(3, dtype=[("a", "i4")])
     group.attrs["column-order"] = np.array(["fine", "past", "wild", "record", "gone"], dtype=TEXT)
     frame(file, "var", names("gene", 2), [("odd", np.array([b"\xff\xfe", b"ok"]))])
-case("frames_bad.h5ad", ['obs["past"]', 'obs["wild"]', 'obs["record"]: compound', 'obs["gone"]', 'var["odd"]'])
+case(
+    "frames_bad.h5ad", ['obs["past"]', 'obs["wild"]', 'obs["record"]: compound', 'obs["gone"]', 'var["odd"]']
+)
 with h5py.File(OUT / "frames_old.h5ad", "w") as file:
     file["X"] = np.ones((3, 2), "i4")
-    file["obs"] = np.array([(b"c1", 0, 2.5), (b"c2", 1, 3.5), (b"c3", 1, 4.5)],
-                           dtype=[("index", "S2"), ("group", "i8"), ("score", "f4")])
+    file["obs"] = np.array(
+        [(b"c1", 0, 2.5), (b"c2", 1, 3.5), (b"c3", 1, 4.5)],
+        dtype=[("index", "S2"), ("group", "i8"), ("score", "f4")],
+    )
     file["var"] = np.array([(b"g1", 0), (b"g2", 5)], dtype=[("index", "S2"), ("group", "i8")])
     file["uns/group_categories"] = np.array([b"left", b"right"])
 case("frames_old.h5ad", ['var["group"]', "uns/group_categories"])
