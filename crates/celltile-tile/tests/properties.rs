@@ -7,6 +7,8 @@
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
+    clippy::single_range_in_vec_init,
+    clippy::redundant_clone,
     reason = "a test may panic"
 )]
 
