@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use celltile::storage::LocalStorage;
+use celltile::storage::{LocalStorage, RemoteOptions, Storage, is_url, open_storage};
 use celltile::{ChunkCut, Compression, Dataset, EncodeOptions, Preset, WriterOptions};
 use celltile_ingest::convert::{
     ConvertOptions, Duplicates, GeneOrderFrom, Progress as Told, Stage, Summary, convert_file,
@@ -26,7 +26,7 @@ use crate::ui::{self, ProgressMode, Stages, Table};
 pub(crate) struct Args {
     /// The file.
     input: PathBuf,
-    /// The folder to write the dataset to.
+    /// The folder or URL (s3://, gs://, az://) to write the dataset to.
     #[arg(short, long, value_name = "DATASET")]
     output: PathBuf,
     /// Replace a dataset that is there already; its manifest goes first.
@@ -136,7 +136,10 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     };
     let (source, mut options) = args.options()?;
     options.progress = Some(told);
-    let storage = Arc::new(LocalStorage::new(&args.output));
+    let storage: Arc<dyn Storage> = match args.output.to_str() {
+        Some(url) if is_url(url) => open_storage(url, &RemoteOptions::default())?,
+        _ => Arc::new(LocalStorage::new(&args.output)),
+    };
     let result = convert_file(&args.input, storage, &source, &options);
     stages.end();
     let summary = result.map_err(Failure::of_ingest)?;
