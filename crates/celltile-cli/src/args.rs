@@ -1,11 +1,14 @@
 //! Values of arguments that more than one command takes.
 
+mod reading;
+
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+pub(crate) use self::reading::Reading;
 use crate::failure::Failure;
 
 /// How many threads.

@@ -23,6 +23,24 @@ pub struct ColumnChoice {
     pub columns: Option<Vec<String>>,
     /// Not these.
     pub exclude: Vec<String>,
+    /// Whether values of several types in one column become text.
+    pub mixed_as_text: bool,
+    /// What becomes of dates and durations.
+    pub datetimes: Datetimes,
+    /// Columns of integers that are categories.
+    pub as_category: Vec<String>,
+}
+
+/// What becomes of a column of dates or durations, which a dataset has no type for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Datetimes {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// ISO 8601 text.
+    IsoString,
+    /// Nanoseconds since 1970, or of the duration.
+    Nanoseconds,
 }
 
 impl ColumnChoice {

@@ -11,6 +11,7 @@ pub use numbers::Rounding;
 pub use sparse::{Orientation, SparseMatrix};
 
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -66,11 +67,14 @@ pub struct ReadOptions {
     pub rounding: Rounding,
     /// Set by the caller to stop.
     pub cancel: Arc<AtomicBool>,
+    /// Folder for what does not fit into the memory; the system's folder for temporary files if `None`. What is put
+    /// there has no name, so that nothing is left of it however the program ends.
+    pub spill: Option<PathBuf>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        Self { memory: 1 << 29, rounding: Rounding::Refuse, cancel: Arc::default() }
+        Self { memory: 1 << 29, rounding: Rounding::Refuse, cancel: Arc::default(), spill: None }
     }
 }
 

@@ -7,10 +7,14 @@ mod pick;
 mod sniff;
 mod tenx;
 
+use std::fmt::Debug;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
+use celltile::storage::RemoteOptions;
 use celltile::table::Table;
+use serde_json::{Map, Value};
 
 use crate::error::Result;
 use crate::frame::ColumnChoice;
@@ -44,6 +48,10 @@ pub struct SourceInfo {
     pub stored: Option<u64>,
     /// What the reader left out, in words: feature types and how many of each.
     pub dropped: Vec<String>,
+    /// What people should know of how the input was understood, a sentence each.
+    pub notes: Vec<String>,
+    /// Options that change what is read, by name: they belong into the dataset's metadata.
+    pub options: Map<String, Value>,
 }
 
 /// How to open a source.
@@ -51,10 +59,20 @@ pub struct SourceInfo {
 pub struct SourceOptions {
     /// The matrix to read.
     pub matrix: MatrixChoice,
-    /// The genome to read of a 10x file with several.
+    /// The modality to read of an h5mu file with several.
+    pub modality: Option<String>,
+    /// The genome to read of a 10x file with several; `all` reads one after the other.
     pub genome: Option<String>,
     /// Feature types to keep of a 10x file; `Gene Expression` if `None`. `all` keeps every one.
     pub feature_types: Option<Vec<String>>,
+    /// Where the cells of a table of text are; also of a Matrix Market file whose lists leave it open.
+    pub cells: Option<CellAxis>,
+    /// Whether the number of entries that a Matrix Market file declares need not be the number that it has.
+    pub mtx_trust_lines: bool,
+    /// Whether a Matrix Market file without values (`pattern`) is read as counts of 1.
+    pub mtx_pattern: bool,
+    /// Put before every cell's name; `{source}` in it stands for the input's name without folder and extension.
+    pub obs_names_prefix: Option<String>,
     /// Columns of obs to carry.
     pub obs: ColumnChoice,
     /// Columns of var to carry.
@@ -63,6 +81,29 @@ pub struct SourceOptions {
     pub ignore_lock: bool,
     /// Memory, rounding and the flag to stop, also for looking at samples.
     pub read: ReadOptions,
+    /// How inputs at URLs are asked for.
+    pub remote: RemoteOptions,
+    /// Kinds of inputs that other crates read; asked first, in order.
+    pub openers: Vec<Arc<dyn Opener>>,
+}
+
+/// Recognises and opens inputs of one kind; for kinds that other crates read.
+pub trait Opener: Debug + Send + Sync {
+    /// The input, if what is at `path` (a path or a URL) is of this kind by its content.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with an input of this kind.
+    fn open(&self, path: &Path, options: &SourceOptions) -> Result<Option<Box<dyn Source>>>;
+}
+
+/// Where the cells of a table are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CellAxis {
+    /// A row a cell.
+    Rows,
+    /// A column a cell.
+    Columns,
 }
 
 /// Which matrix of a file to read.
@@ -82,6 +123,11 @@ pub trait Source: Send + Sync {
 
     /// Names of the genes, in the source's order.
     fn gene_names(&self) -> &StringColumn;
+
+    /// Identifiers of the genes, in the source's order, where the kind of input keeps them apart from names (10x).
+    fn gene_ids(&self) -> Option<&StringColumn> {
+        None
+    }
 
     /// The gene table, in the source's order.
     ///
@@ -118,5 +164,11 @@ pub trait Source: Send + Sync {
 /// [`crate::Error::NotRecognised`] for a file of another kind, with advice where the kind is known; what the opening of
 /// that kind says.
 pub fn open(path: impl AsRef<Path>, options: &SourceOptions) -> Result<Box<dyn Source>> {
-    sniff::open(path.as_ref(), options)
+    let path = path.as_ref();
+    for opener in &options.openers {
+        if let Some(source) = opener.open(path, options)? {
+            return Ok(source);
+        }
+    }
+    sniff::open(path, options)
 }

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use celltile::storage::{LocalStorage, RemoteOptions, Storage, is_url, open_storage};
 use celltile::{ChunkCut, Compression, Dataset, EncodeOptions, Preset, WriterOptions};
 use celltile_ingest::convert::{
-    ConvertOptions, Duplicates, GeneOrderFrom, Progress as Told, Stage, Summary, convert_file,
+    ConvertOptions, GeneOrderFrom, Progress as Told, Stage, Summary, convert_file,
 };
-use celltile_ingest::frame::ColumnChoice;
-use celltile_ingest::matrix::{ReadOptions, Rounding};
-use celltile_ingest::source::{MatrixChoice, SourceOptions};
+use celltile_ingest::source::SourceOptions;
 
-use crate::args::{self, Threads};
+use crate::args::{self, Reading, Threads};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::ui::{self, ProgressMode, Stages, Table};
@@ -48,39 +46,6 @@ pub(crate) struct Args {
     threads: Threads,
 }
 
-/// What of the input to read.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Reading")]
-struct Reading {
-    /// The matrix: X, raw/X, layers/NAME; auto takes the first of raw/X, layers/counts and X that holds counts.
-    #[arg(long, value_name = "MATRIX", default_value = "auto")]
-    matrix: String,
-    /// The genome, in a 10x file with several.
-    #[arg(long, value_name = "NAME")]
-    genome: Option<String>,
-    /// Feature types of a 10x file to keep, with commas between; all keeps every one [default: Gene Expression].
-    #[arg(long, value_name = "TYPES", value_delimiter = ',')]
-    feature_types: Option<Vec<String>>,
-    /// Columns of obs to keep, with commas between; all if not given, none if empty.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    obs_columns: Option<Vec<String>>,
-    /// Columns of obs to leave out, with commas between.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    obs_exclude: Vec<String>,
-    /// Columns of var to leave out, with commas between.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
-    var_exclude: Vec<String>,
-    /// What to do with fractional values.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    round: Round,
-    /// What to do where a cell holds a gene more than once.
-    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    duplicates: Repeats,
-    /// Open the file although another process holds its lock.
-    #[arg(long)]
-    ignore_lock: bool,
-}
-
 /// How tiles are written.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Encoding")]
@@ -103,26 +68,6 @@ struct Encoding {
     /// Tile chunks of a tile instead.
     #[arg(long, value_name = "N", group = "cut", value_parser = clap::value_parser!(u32).range(1..))]
     chunks: Option<u32>,
-}
-
-#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
-enum Round {
-    /// They are an error.
-    #[default]
-    Refuse,
-    /// To the nearest whole number, halves away from zero.
-    Nearest,
-    /// Down.
-    Floor,
-}
-
-#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
-enum Repeats {
-    /// It is an error.
-    #[default]
-    Refuse,
-    /// Add the counts up.
-    Sum,
 }
 
 pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
@@ -151,11 +96,7 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
 
 impl Args {
     fn options(&self) -> Result<(SourceOptions, ConvertOptions), Failure> {
-        let read = ReadOptions {
-            rounding: self.reading.round.into(),
-            cancel: interrupt::cooperate(),
-            ..ReadOptions::default()
-        };
+        let read = self.reading.read(interrupt::cooperate());
         let gene_order_from = match &self.gene_order_from {
             Some(path) => {
                 let dataset = Dataset::open(path)?;
@@ -173,56 +114,11 @@ impl Args {
             writer,
             memory: self.memory,
             read: read.clone(),
-            duplicates: self.reading.duplicates.into(),
+            duplicates: self.reading.duplicates(),
             gene_order_from,
             ..ConvertOptions::default()
         };
         Ok((self.reading.source(read), options))
-    }
-}
-
-impl Reading {
-    fn source(&self, read: ReadOptions) -> SourceOptions {
-        let matrix = match self.matrix.as_str() {
-            "auto" => MatrixChoice::Auto,
-            path => MatrixChoice::Path(path.to_owned()),
-        };
-        SourceOptions {
-            matrix,
-            genome: self.genome.clone(),
-            feature_types: self.feature_types.clone(),
-            obs: ColumnChoice {
-                columns: self.obs_columns.as_deref().map(without_empty),
-                exclude: without_empty(&self.obs_exclude),
-            },
-            var: ColumnChoice { columns: None, exclude: without_empty(&self.var_exclude) },
-            ignore_lock: self.ignore_lock,
-            read,
-        }
-    }
-}
-
-/// An empty argument is an empty list, not one empty name.
-fn without_empty(names: &[String]) -> Vec<String> {
-    names.iter().filter(|name| !name.is_empty()).cloned().collect()
-}
-
-impl From<Round> for Rounding {
-    fn from(round: Round) -> Self {
-        match round {
-            Round::Refuse => Self::Refuse,
-            Round::Nearest => Self::Nearest,
-            Round::Floor => Self::Floor,
-        }
-    }
-}
-
-impl From<Repeats> for Duplicates {
-    fn from(repeats: Repeats) -> Self {
-        match repeats {
-            Repeats::Refuse => Self::Refuse,
-            Repeats::Sum => Self::Sum,
-        }
     }
 }
 

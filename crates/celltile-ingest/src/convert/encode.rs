@@ -11,7 +11,7 @@ use super::clean::{Cleaner, Duplicates, fault_error, parts};
 use super::options::{ConvertOptions, Stage};
 use super::survey::Survey;
 use crate::error::{Error, Result};
-use crate::matrix::CellBlock;
+use crate::matrix::{CellBlock, Rounding};
 use crate::plan::Plan;
 use crate::source::Source;
 
@@ -67,7 +67,7 @@ pub(super) fn encode(
     let tile_size = options.writer.tile_size;
     let obs = write_obs(Arc::clone(writer.storage()), plan.obs(), None, tile_size, options.obs)?;
     writer.set_obs_table(&obs)?;
-    metadata(&mut writer, source, survey);
+    metadata(&mut writer, source, survey, options);
     let written = writer.finish()?;
     let found = (written.manifest.n_cells, written.manifest.nnz());
     if found != (survey.cells, survey.nonzeros) {
@@ -149,13 +149,22 @@ fn genes(writer: &mut DatasetWriter, plan: &Plan, order: &[i32]) -> Result<()> {
 }
 
 /// What a reader, and an export, should know of where the cells came from: nothing of the machine or the path.
-fn metadata(writer: &mut DatasetWriter, source: &dyn Source, survey: &Survey) {
+fn metadata(writer: &mut DatasetWriter, source: &dyn Source, survey: &Survey, options: &ConvertOptions) {
     let info = source.info();
     let not_carried: Vec<Value> = source
         .not_carried()
         .iter()
         .map(|part| json!({"path": part.path, "shape": part.shape, "what": part.what}))
         .collect();
+    let mut chosen = info.options.clone();
+    match options.read.rounding {
+        Rounding::Refuse => None,
+        Rounding::Nearest => chosen.insert("round".into(), json!("nearest")),
+        Rounding::Floor => chosen.insert("round".into(), json!("floor")),
+    };
+    if options.duplicates == Duplicates::Sum {
+        chosen.insert("duplicates".into(), json!("sum"));
+    }
     let entry = json!({
         "format": info.format,
         "matrix": info.matrix,
@@ -168,6 +177,7 @@ fn metadata(writer: &mut DatasetWriter, source: &dyn Source, survey: &Survey) {
         "zeros_dropped": survey.findings.zeros,
         "repeated_summed": survey.findings.repeated,
         "features_dropped": info.dropped,
+        "options": chosen,
         "not_carried": not_carried,
     });
     let ours = writer.metadata_mut().entry("celltile").or_insert_with(|| Value::Object(Map::new()));

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
 use celltile::table::Table;
+use serde_json::Map;
 
 use super::names::{NamedBlocks, name_error};
 use super::{NotCarried, Source, SourceInfo, SourceOptions, not_carried, pick};
@@ -54,6 +55,8 @@ impl H5adSource {
             stored: picked.matrix.stored(),
             why: picked.why,
             dropped: Vec::new(),
+            notes: Vec::new(),
+            options: Map::new(),
             matrix: picked.path,
         };
         let genes = var.names()?;

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use celltile::table::{Column, Index, Table, Text, Values};
+use serde_json::{Map, Value, json};
 
 use super::names::{NamedBlocks, name_error};
 use super::{MatrixChoice, NotCarried, Source, SourceInfo, SourceOptions};
@@ -35,6 +36,8 @@ struct Features {
     map: Option<Vec<Option<u32>>>,
     /// Types that were dropped, and how many features of each.
     dropped: Vec<String>,
+    /// Options that decided it.
+    options: Map<String, Value>,
 }
 
 impl TenxSource {
@@ -174,6 +177,8 @@ impl TenxSource {
             shape: Shape { genes: features.names.len() as u64, ..shape },
             stored: matrix.stored(),
             dropped: features.dropped.clone(),
+            notes: Vec::new(),
+            options: features.options.clone(),
         };
         Ok(Self { info, matrix, barcodes, features, not_carried: Vec::new() })
     }
@@ -239,6 +244,13 @@ impl Features {
                 what: format!("no feature is left to convert; there are: {}", there.join(", ")),
             });
         }
+        let mut chosen = Map::new();
+        if let Some(genome) = &options.genome {
+            chosen.insert("genome".into(), json!(genome));
+        }
+        if let Some(types) = wanted {
+            chosen.insert("feature_types".into(), json!(types));
+        }
         let keep = |column: &StringColumn| -> StringColumn {
             map.iter().zip(column.iter()).filter(|(place, _)| place.is_some()).map(|(_, text)| text).collect()
         };
@@ -248,6 +260,7 @@ impl Features {
             all: names,
             dropped: dropped.into_iter().map(|(what, count)| format!("{count} features: {what}")).collect(),
             map: map.iter().any(Option::is_none).then_some(map),
+            options: chosen,
         })
     }
 }
@@ -263,6 +276,10 @@ impl Source for TenxSource {
 
     fn gene_names(&self) -> &StringColumn {
         &self.features.names
+    }
+
+    fn gene_ids(&self) -> Option<&StringColumn> {
+        self.features.columns.iter().find(|(name, _)| name == "gene_ids").map(|(_, ids)| ids)
     }
 
     fn var(&self) -> Result<Table> {
