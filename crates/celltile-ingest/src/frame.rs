@@ -1,4 +1,4 @@
-//! Data frames of h5ad files, obs and var, in every encoding that anndata 0.5 to 0.13 writes.
+//! Data frames of h5ad files and Zarr stores, obs and var, in every encoding that anndata 0.5 to 0.13 writes.
 //!
 //! - a group (since 0.7): a dataset or group a column, the index among them, named by the attributes `_index` and
 //!   `column-order`; categories in groups, or (0.7) in `__categories`, referred to by an attribute of the codes;
@@ -11,7 +11,8 @@ mod encoded;
 use celltile::table::{Column, Index, Table, Values};
 
 use crate::error::{BadColumn, Error, Result};
-use crate::hdf5::{File, Node, StringColumn};
+use crate::hdf5::StringColumn;
+use crate::tree::{Node, Tree};
 
 use self::compound::CompoundFrame;
 use self::encoded::GroupFrame;
@@ -53,7 +54,7 @@ impl ColumnChoice {
 /// A data frame in a file: its length and the names of its columns are known, their values are read when asked for.
 #[derive(Debug)]
 pub struct Frame {
-    file: File,
+    file: Tree,
     /// `obs` or `var`, for messages.
     kind: &'static str,
     path: String,
@@ -73,7 +74,7 @@ impl Frame {
     /// # Errors
     ///
     /// [`Error::Missing`] if there is nothing, [`Error::Damaged`] if it is no data frame.
-    pub fn open(file: &File, path: &str, kind: &'static str) -> Result<Self> {
+    pub fn open(file: &Tree, path: &str, kind: &'static str) -> Result<Self> {
         let node = file.find(path)?.ok_or_else(|| Error::Missing {
             file: file.name().to_owned(),
             at: path.to_owned(),
@@ -194,7 +195,7 @@ impl Frame {
 }
 
 /// The integers of a small dataset, such as a shape.
-pub(crate) fn small_integers(dataset: &crate::hdf5::Dataset) -> Result<Vec<i128>> {
+pub(crate) fn small_integers(dataset: &crate::tree::Array) -> Result<Vec<i128>> {
     let values = column::plain(dataset).map_err(|why| dataset.damaged(why))?;
     let integers = column::integers(&values).ok_or_else(|| dataset.damaged("expected integers"))?;
     Ok(integers.map(i128::from).collect())

@@ -5,6 +5,7 @@ mod error;
 pub mod frame;
 pub mod hdf5;
 pub mod matrix;
+pub mod tree;
 
 pub mod plan;
 pub mod source;

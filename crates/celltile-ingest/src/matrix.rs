@@ -1,4 +1,4 @@
-//! A count matrix in an HDF5 file, sparse or dense, read as cells in blocks.
+//! A count matrix in an HDF5 file or another container, sparse or dense, read as cells in blocks.
 
 mod dense;
 mod numbers;
@@ -99,7 +99,7 @@ pub struct Shape {
     pub genes: u64,
 }
 
-/// A count matrix in an HDF5 file.
+/// A count matrix.
 #[derive(Debug, Clone)]
 pub enum Matrix {
     /// Rows or columns of positions and values.

@@ -18,6 +18,7 @@ use celltile_ingest::hdf5::{File, OpenOptions};
 use celltile_ingest::matrix::Rounding;
 use celltile_ingest::plan::Plan;
 use celltile_ingest::source::{self, MatrixChoice, SourceOptions};
+use celltile_ingest::tree::Tree;
 use serde_json::Value;
 
 /// The folder of inputs, made once; gone with the process' temporary folder.
@@ -266,7 +267,7 @@ fn a_conversion_can_be_stopped_and_leaves_no_dataset() {
 fn frames_of_every_encoding_are_read() {
     let Some(folder) = inputs() else { return };
     let file = File::open(folder.join("frames.h5ad"), OpenOptions::default()).unwrap();
-    let frame = Frame::open(&file, "obs", "obs").unwrap();
+    let frame = Frame::open(&Tree::of_file(&file).unwrap(), "obs", "obs").unwrap();
     assert_eq!(frame.index_name(), Some("index"));
     assert_eq!(frame.names().unwrap().iter().collect::<Vec<_>>(), ["c", "c", "d"]);
     let table = frame.table(&ColumnChoice::default()).unwrap();
@@ -291,7 +292,10 @@ fn frames_of_every_encoding_are_read() {
     assert_eq!(format!("{:?}", whole.array().data_type()), "Int64");
 
     let file = File::open(folder.join("frames_old.h5ad"), OpenOptions::default()).unwrap();
-    let table = Frame::open(&file, "obs", "obs").unwrap().table(&ColumnChoice::default()).unwrap();
+    let table = Frame::open(&Tree::of_file(&file).unwrap(), "obs", "obs")
+        .unwrap()
+        .table(&ColumnChoice::default())
+        .unwrap();
     assert_eq!(table.index().unwrap().name(), None);
     let Values::Category(group) = table.column("group").unwrap().values().clone() else { panic!() };
     assert_eq!(group.codes().iter().collect::<Vec<_>>(), [0, 1, 1]);

@@ -10,7 +10,8 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use celltile::table::{Categorical, Categories, Codes, Numeric, StringKind, Text, Values};
 
-use crate::hdf5::{AttributeValue, Dataset, Dtype, Group, Node, NumberKind, NumberType, StringColumn};
+use crate::hdf5::{AttributeValue, Dtype, NumberKind, NumberType, StringColumn};
+use crate::tree::{Array as Stored, Group, Node};
 
 /// Dates that anndata cannot write but other tools do, under attributes such as these.
 const DATE_MARKS: [&str; 2] = ["datetime", "timedelta"];
@@ -74,22 +75,25 @@ fn category_group(group: &Group) -> Result<Values, String> {
     coded(&codes, &list, ordered)
 }
 
-/// Codes whose `categories` attribute refers to a dataset of the frame's `__categories`.
-fn referred_categories(
-    parent: &Group,
-    codes: &Dataset,
-    reference: &AttributeValue,
-) -> Result<Values, String> {
+/// Codes whose `categories` attribute refers to an array of the frame's `__categories`.
+fn referred_categories(parent: &Group, codes: &Stored, reference: &AttributeValue) -> Result<Values, String> {
     let text = |error: crate::error::Error| error.to_string();
-    let AttributeValue::References(addresses) = reference else {
-        return Err("a categories attribute that is no reference".into());
+    let found = match reference {
+        AttributeValue::References(addresses) => {
+            let [address] = addresses.as_slice() else {
+                return Err("a categories attribute that is not one reference".into());
+            };
+            let group = parent.group("__categories").map_err(text)?;
+            group.child_at(*address).map_err(text)?.map(|(_, node)| node)
+        }
+        // Zarr has no references: a path below the frame.
+        AttributeValue::Strings(paths) => match paths.as_slice() {
+            [path] if path.starts_with("__categories/") => parent.find(path).map_err(text)?,
+            _ => return Err("a categories attribute that is no path into __categories".into()),
+        },
+        _ => return Err("a categories attribute that is no reference".into()),
     };
-    let [address] = addresses.as_slice() else {
-        return Err("a categories attribute that is not one reference".into());
-    };
-    let group = parent.group("__categories").map_err(text)?;
-    let found = group.child_at(*address).map_err(text)?;
-    let Some((_, Node::Dataset(list))) = found else {
+    let Some(Node::Dataset(list)) = found else {
         return Err("its categories attribute refers to nothing in __categories".into());
     };
     let ordered =
@@ -190,7 +194,7 @@ fn mask(group: &Group, len: usize) -> Result<Option<NullBuffer>, String> {
 }
 
 /// A dataset of one axis, or a scalar, of numbers, booleans or strings.
-pub(super) fn plain(dataset: &Dataset) -> Result<Values, String> {
+pub(super) fn plain(dataset: &Stored) -> Result<Values, String> {
     if dataset.shape().len() > 1 {
         return Err(format!("shape {:?}; expected one axis", dataset.shape()));
     }
@@ -210,7 +214,7 @@ pub(super) fn plain(dataset: &Dataset) -> Result<Values, String> {
 }
 
 /// Elements of a type, as stored, one after the other. `dataset` is where strings are looked up.
-pub(super) fn from_bytes(dataset: &Dataset, dtype: &Dtype, bytes: &[u8]) -> Result<Values, String> {
+pub(super) fn from_bytes(dataset: &Stored, dtype: &Dtype, bytes: &[u8]) -> Result<Values, String> {
     match dtype {
         Dtype::Bool => {
             if let Some(at) = bytes.iter().position(|&byte| byte > 1) {
@@ -233,7 +237,7 @@ pub(super) fn from_bytes(dataset: &Dataset, dtype: &Dtype, bytes: &[u8]) -> Resu
         }
         Dtype::VarString => {
             let mut strings = StringColumn::default();
-            let found = dataset.shared.heap_strings(dataset.path(), bytes, |text| strings.push(text));
+            let found = dataset.heap_strings(bytes, |text| strings.push(text));
             found.map_err(|error| error.to_string())?;
             let array: LargeStringArray = strings.iter().map(Some).collect();
             Ok(Values::Text(Text::new(array, StringKind::Object)))

@@ -4,13 +4,14 @@ use celltile::table::{Categorical, Categories, Codes, Values};
 
 use super::column;
 use crate::error::Result;
-use crate::hdf5::{Dataset, Dtype, Field, File, Node};
+use crate::hdf5::{Dtype, Field};
+use crate::tree::{Array, Node, Tree};
 
 /// A frame stored as a dataset of records, as anndata before 0.7 wrote it.
 #[derive(Debug)]
 pub(super) struct CompoundFrame {
-    file: File,
-    dataset: Dataset,
+    file: Tree,
+    dataset: Array,
     rows: u64,
     size: usize,
     fields: Vec<Field>,
@@ -21,7 +22,7 @@ pub(super) struct CompoundFrame {
 }
 
 impl CompoundFrame {
-    pub(super) fn open(file: &File, dataset: Dataset) -> Result<Self> {
+    pub(super) fn open(file: &Tree, dataset: Array) -> Result<Self> {
         let Dtype::Compound(size, fields) = dataset.dtype().clone() else {
             return Err(dataset.damaged(format!("{}; expected a data frame", dataset.dtype())));
         };

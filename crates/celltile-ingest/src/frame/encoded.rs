@@ -2,7 +2,8 @@ use celltile::table::Values;
 
 use super::column;
 use crate::error::{Error, Result};
-use crate::hdf5::{Group, Node, NodeKind};
+use crate::hdf5::NodeKind;
+use crate::tree::{Group, Node};
 
 /// A frame stored as a group.
 #[derive(Debug)]

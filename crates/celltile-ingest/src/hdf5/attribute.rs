@@ -34,6 +34,11 @@ impl Attribute {
         Self { name: parsed.name, shape: parsed.shape, value }
     }
 
+    /// An attribute that does not come from an HDF5 file; `shape` is empty for a single value.
+    pub fn with_value(name: String, shape: Vec<u64>, value: AttributeValue) -> Self {
+        Self { name, shape, value }
+    }
+
     /// Its name.
     pub fn name(&self) -> &str {
         &self.name

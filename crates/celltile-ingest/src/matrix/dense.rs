@@ -8,12 +8,13 @@ use super::sparse::share_note;
 use super::transpose::{Entries, FirstBad, Transposer};
 use super::{CellBlock, CellBlocks, ReadOptions, Shape, number_type};
 use crate::error::{Error, Result, ValueError, ValueFault};
-use crate::hdf5::{Dataset, NumberType, with_scratch};
+use crate::hdf5::NumberType;
+use crate::tree::{Array, with_scratch};
 
 /// A matrix that stores every value.
 #[derive(Debug, Clone)]
 pub struct DenseMatrix {
-    values: Dataset,
+    values: Array,
     number: NumberType,
     shape: Shape,
     /// Cells and genes of a chunk.
@@ -21,12 +22,13 @@ pub struct DenseMatrix {
 }
 
 impl DenseMatrix {
-    /// The matrix in a dataset of two axes, or of one where there is only one cell or only one gene.
+    /// The matrix in an array of two axes, or of one where there is only one cell or only one gene.
     ///
     /// # Errors
     ///
     /// [`Error::Length`] if its shape is not `shape`, [`Error::Unsupported`] if it holds no numbers.
-    pub fn new(values: Dataset, shape: Shape) -> Result<Self> {
+    pub fn new(values: impl Into<Array>, shape: Shape) -> Result<Self> {
+        let values = values.into();
         let number = number_type(values.dtype())
             .ok_or_else(|| values.unsupported(format!("{}; expected numbers", values.dtype())))?;
         let chunk = match (values.shape(), values.grid()) {
@@ -56,7 +58,7 @@ impl DenseMatrix {
     }
 
     /// The values.
-    pub fn values(&self) -> &Dataset {
+    pub fn values(&self) -> &Array {
         &self.values
     }
 

@@ -5,7 +5,8 @@ use super::scan::First;
 use super::transpose::Transposer;
 use super::{CellBlock, CellBlocks, ReadOptions, Shape, number_type};
 use crate::error::{Error, Result, ValueError, ValueFault};
-use crate::hdf5::{Dataset, NumberKind, NumberType, RangeReader};
+use crate::hdf5::{NumberKind, NumberType};
+use crate::tree::{Array, RangeReader};
 
 /// Whether a sparse matrix lists the genes of each cell or the cells of each gene.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +23,9 @@ pub struct SparseMatrix {
     name: String,
     orientation: Orientation,
     shape: Shape,
-    data: Dataset,
-    indices: Dataset,
-    indptr: Dataset,
+    data: Array,
+    indices: Array,
+    indptr: Array,
     data_type: NumberType,
     index_type: NumberType,
     indptr_type: NumberType,
@@ -41,11 +42,12 @@ impl SparseMatrix {
         name: &str,
         orientation: Orientation,
         shape: Shape,
-        data: Dataset,
-        indices: Dataset,
-        indptr: Dataset,
+        data: impl Into<Array>,
+        indices: impl Into<Array>,
+        indptr: impl Into<Array>,
     ) -> Result<Self> {
-        let type_of = |dataset: &Dataset, integers: bool| {
+        let (data, indices, indptr) = (data.into(), indices.into(), indptr.into());
+        let type_of = |dataset: &Array, integers: bool| {
             number_type(dataset.dtype())
                 .filter(|number| !integers || number.kind != NumberKind::Float)
                 .ok_or_else(|| {
@@ -101,7 +103,7 @@ impl SparseMatrix {
     }
 
     /// The values.
-    pub fn data(&self) -> &Dataset {
+    pub fn data(&self) -> &Array {
         &self.data
     }
 
@@ -134,7 +136,7 @@ impl SparseMatrix {
         }
     }
 
-    fn length_error(&self, dataset: &Dataset, found: String, expected: String) -> Error {
+    fn length_error(&self, dataset: &Array, found: String, expected: String) -> Error {
         Error::Length { file: dataset.file_name().to_owned(), at: dataset.path().to_owned(), found, expected }
     }
 
@@ -308,7 +310,7 @@ impl SparseMatrix {
 }
 
 /// One element of a dataset, as stored.
-pub(crate) fn element(dataset: &Dataset, position: u64) -> Result<Vec<u8>> {
+pub(crate) fn element(dataset: &Array, position: u64) -> Result<Vec<u8>> {
     let mut reader = RangeReader::new(dataset.clone(), u64::MAX)?;
     let mut out = [0_u64];
     reader.read(position..position + 1, &mut out, |bytes, out, _| {
@@ -465,7 +467,7 @@ impl CellBlocks for CsrBlocks {
 /// Adds to an error about a fractional value how many values of a range are fractional, and what lets them through.
 pub(crate) fn with_share(
     mut error: Box<ValueError>,
-    data: &Dataset,
+    data: &Array,
     number: NumberType,
     range: Range<u64>,
 ) -> Result<Box<ValueError>> {

@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::frame::{ColumnChoice, Frame};
 use crate::hdf5::{File, StringColumn};
 use crate::matrix::{CellBlocks, Matrix, ReadOptions, Shape};
+use crate::tree::Tree;
 
-/// An h5ad file of any version of anndata.
+/// An h5ad file of any version of anndata, or another container of the same layout.
 #[derive(Debug)]
 pub struct H5adSource {
     info: SourceInfo,
@@ -31,6 +32,15 @@ impl H5adSource {
     /// [`Error::Missing`] if there is no such matrix, naming those that there are; [`Error::Length`];
     /// [`Error::Unsupported`] if there are no genes, or no matrix holds counts.
     pub fn open(file: &File, options: &SourceOptions) -> Result<Self> {
+        Self::from_tree(&Tree::of_file(file)?, options)
+    }
+
+    /// Opens a container in the layout of h5ad files.
+    ///
+    /// # Errors
+    ///
+    /// As [`H5adSource::open`].
+    pub fn from_tree(file: &Tree, options: &SourceOptions) -> Result<Self> {
         let obs = Frame::open(file, "obs", "obs")?;
         let shape_of = |path: &str| -> Result<Shape> {
             Ok(Shape { cells: obs.rows(), genes: Frame::open(file, var_path(path), "var")?.rows() })
@@ -48,7 +58,7 @@ impl H5adSource {
         let info = SourceInfo {
             file: file.name().to_owned(),
             bytes: file.size(),
-            format: "h5ad",
+            format: file.format(),
             encoding: picked.matrix.encoding(),
             dtype: picked.matrix.dtype().to_string(),
             shape,

@@ -1,5 +1,5 @@
 use crate::error::Result;
-use crate::hdf5::{File, Group, Node};
+use crate::tree::{Group, Node, Tree};
 
 /// Something that a file holds and a dataset does not.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +17,9 @@ const PARTS: [&str; 6] = ["layers", "obsm", "varm", "obsp", "varp", "uns"];
 
 /// Everything in an h5ad file but obs, var and the matrix at `matrix`. Whatever cannot be read is listed without a shape:
 /// it is not carried either way.
-pub(super) fn list(file: &File, matrix: &str) -> Result<Vec<NotCarried>> {
+pub(super) fn list(file: &Tree, matrix: &str) -> Result<Vec<NotCarried>> {
     let mut found = Vec::new();
-    let root = file.root()?;
+    let root = file.root().clone();
     for (name, _) in root.members()? {
         match name.as_str() {
             "obs" | "var" | "__DATA_TYPES__" => {}

@@ -1,7 +1,7 @@
 use super::MatrixChoice;
 use crate::error::{Error, Result};
-use crate::hdf5::{File, Group, Node};
 use crate::matrix::{DenseMatrix, Matrix, Orientation, ReadOptions, Shape, SparseMatrix};
+use crate::tree::{Group, Node, Tree};
 
 /// A matrix of an h5ad file, opened.
 pub(super) struct Picked {
@@ -23,7 +23,7 @@ pub(super) fn is_raw(path: &str) -> bool {
 
 /// Opens the matrix that the choice asks for. `shape_of` gives the cells and genes that a path must have.
 pub(super) fn pick(
-    file: &File,
+    file: &Tree,
     choice: &MatrixChoice,
     options: &ReadOptions,
     shape_of: &dyn Fn(&str) -> Result<Shape>,
@@ -92,8 +92,8 @@ pub(super) fn pick(
 }
 
 /// Paths of all matrices, in the order in which people think of them.
-fn available(file: &File) -> Result<Vec<String>> {
-    let root = file.root()?;
+fn available(file: &Tree) -> Result<Vec<String>> {
+    let root = file.root();
     let mut found = Vec::new();
     for path in ["X", "raw/X", "raw.X"] {
         if let Some(node) = root.find(path)? {
@@ -111,7 +111,7 @@ fn available(file: &File) -> Result<Vec<String>> {
 }
 
 /// Opens the matrix at a path, in any encoding.
-fn open_matrix(file: &File, path: &str, shape: Shape) -> Result<Matrix> {
+fn open_matrix(file: &Tree, path: &str, shape: Shape) -> Result<Matrix> {
     let node = match path.strip_prefix("layers/") {
         // A layer's name may hold slashes.
         Some(name) => match file.find("layers")? {

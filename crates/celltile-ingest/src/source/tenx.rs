@@ -146,7 +146,7 @@ impl TenxSource {
         let barcodes = group.dataset("barcodes")?;
         let shape = Shape { cells: barcodes.len_1d()?, genes: features.all.len() as u64 };
         if let Some(declared) = group.find("shape")?.and_then(Node::dataset) {
-            let found = crate::frame::small_integers(&declared)?;
+            let found = crate::frame::small_integers(&declared.clone().into())?;
             if found != [i128::from(shape.genes), i128::from(shape.cells)] {
                 return Err(Error::Length {
                     file: file.name().to_owned(),

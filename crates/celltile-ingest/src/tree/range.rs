@@ -3,9 +3,9 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::dataset::Dataset;
-use super::filters::Inflater;
+use super::array::Array;
 use crate::error::Result;
+use crate::hdf5::Inflater;
 
 thread_local! {
     static SCRATCH: RefCell<(Inflater, Vec<u8>)> = RefCell::new((Inflater::default(), Vec::new()));
@@ -23,11 +23,11 @@ pub(crate) fn with_scratch<R>(f: impl FnOnce(&mut Inflater, &mut Vec<u8>) -> R) 
     })
 }
 
-/// Reads a dataset of one axis in ascending ranges. Each chunk is inflated once, on the threads of the current pool; of
+/// Reads an array of one axis in ascending ranges. Each chunk is inflated once, on the threads of the current pool; of
 /// what was read, only the chunk that the last range ended in is kept.
 #[derive(Debug)]
 pub struct RangeReader {
-    dataset: Dataset,
+    dataset: Array,
     len: u64,
     kept: Option<Kept>,
 }
@@ -41,14 +41,14 @@ impl RangeReader {
     /// # Errors
     ///
     /// [`crate::Error::Damaged`] if it has another number of axes than one, [`crate::Error::Memory`].
-    pub fn new(dataset: Dataset, chunk_memory: u64) -> Result<Self> {
+    pub fn new(dataset: Array, chunk_memory: u64) -> Result<Self> {
         let len = dataset.len_1d()?;
         dataset.check_chunk_bytes(chunk_memory)?;
         Ok(Self { dataset, len, kept: None })
     }
 
-    /// The dataset.
-    pub fn dataset(&self) -> &Dataset {
+    /// The array.
+    pub fn dataset(&self) -> &Array {
         &self.dataset
     }
 
@@ -67,7 +67,7 @@ impl RangeReader {
     ///
     /// # Errors
     ///
-    /// As [`Dataset::read_chunk`]; of several, that of the first chunk.
+    /// As [`Array::read_chunk`]; of several, that of the first chunk.
     pub fn read<T: Send>(
         &mut self,
         range: Range<u64>,
