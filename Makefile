@@ -21,17 +21,23 @@ BENCH_CELLS ?= 20000
 export PATH := $(CACHE)/cargo/bin:$(PATH)
 export CARGO_TERM_COLOR ?= auto
 
-.PHONY: help demo test bench fuzz soak interop lint docs build python
+# Where tests find the package and its extension module, as they are in this folder.
+EXTENSION := $(ROOT)/python/celltile/_native.abi3.so
+WHEELS := $(CACHE)/wheels
+
+.PHONY: help demo test test-rust test-python bench fuzz soak interop lint docs build python extension wheel wheel-test
 
 help:
 	@echo 'make demo      simulate 20,000 cells, convert, verify, inspect, export, compare'
-	@echo 'make test      every test, doctests included'
+	@echo 'make test      every test, doctests and those of the Python package included'
 	@echo 'make lint      formatting, clippy, rustdoc, Python lint, paths'
 	@echo 'make bench     decoding speed beside libzstd alone, and the table of presets'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make soak      random kills of conversions for SOAK_SECONDS (600)'
 	@echo 'make interop   what other readers make of what we write'
 	@echo 'make docs      API documentation'
+	@echo 'make wheel     the Python package as a wheel, into .cache/wheels'
+	@echo 'make wheel-test  the wheel in a fresh environment, and in one of CELLTILE_INTEROP_PYTHON'
 
 # A virtual environment with pinned packages: readers to test against, and the linter.
 $(VENV_STAMP): python/requirements-dev.txt
@@ -50,15 +56,27 @@ build: $(VENV_STAMP)
 demo: build
 	$(VENV)/bin/python scripts/demo.py --celltile $(TARGET_DIR)/release/celltile --cells $(DEMO_CELLS)
 
+test: test-rust test-python
+
 # Nextest runs each test in a process of its own, but no doctests.
-test: export CELLTILE_TEST_PYTHON := $(VENV)/bin/python
-test: $(VENV_STAMP)
+test-rust: export CELLTILE_TEST_PYTHON := $(VENV)/bin/python
+test-rust: $(VENV_STAMP)
 	if $(CARGO) nextest --version >/dev/null 2>&1; then \
 	  $(CARGO) nextest run --workspace --locked --no-fail-fast; \
 	  $(CARGO) test --workspace --locked --doc; \
 	else \
 	  $(CARGO) test --workspace --locked --no-fail-fast; \
 	fi
+
+# The extension module as the tests use it: the development profile, beside the package's sources.
+extension:
+	$(CARGO) build --locked -p celltile-python
+	cp $(TARGET_DIR)/debug/libcelltile_native.$(if $(filter Darwin,$(shell uname)),dylib,so) $(EXTENSION).new
+	mv $(EXTENSION).new $(EXTENSION)
+
+test-python: export PYTHONPATH := $(ROOT)/python
+test-python: $(VENV_STAMP) extension
+	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 bench: build
 	$(VENV)/bin/python scripts/bench.py --celltile $(TARGET_DIR)/release/celltile --cells $(BENCH_CELLS)
@@ -87,6 +105,7 @@ lint: $(VENV_STAMP)
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
 	scripts/lint-paths
 
 docs: $(VENV_STAMP)

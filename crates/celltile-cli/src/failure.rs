@@ -2,7 +2,6 @@
 
 use std::error::Error;
 use std::io;
-use std::process::ExitCode;
 
 /// Why a command ended early.
 #[derive(Debug)]
@@ -29,22 +28,22 @@ impl Failure {
     }
 
     /// Says it on standard error, and gives the exit code.
-    pub(crate) fn report(self) -> ExitCode {
+    pub(crate) fn report(self) -> u8 {
         match self {
             Self::Bad(error) => {
                 eprintln!("error: {}", chain(error.as_ref()));
-                ExitCode::from(1)
+                1
             }
-            Self::Told => ExitCode::from(1),
+            Self::Told => 1,
             Self::Usage(message) => {
                 eprintln!("error: {message}");
-                ExitCode::from(2)
+                2
             }
             Self::Interrupted => {
                 eprintln!("interrupted");
-                ExitCode::from(130)
+                130
             }
-            Self::ReaderGone => ExitCode::SUCCESS,
+            Self::ReaderGone => 0,
         }
     }
 }

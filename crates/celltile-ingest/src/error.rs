@@ -1,5 +1,9 @@
+mod kind;
+
 use std::fmt;
 use std::path::PathBuf;
+
+pub use kind::ErrorKind;
 
 /// What went wrong while looking at, reading or writing a file of another tool.
 #[derive(Debug, thiserror::Error)]

@@ -15,4 +15,4 @@ mod metadata;
 
 pub mod simulate;
 
-pub use error::{BadColumn, Error, RepeatedError, Result, ValueError, ValueFault};
+pub use error::{BadColumn, Error, ErrorKind, RepeatedError, Result, ValueError, ValueFault};

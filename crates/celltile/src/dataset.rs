@@ -8,6 +8,7 @@ mod tiles;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use celltile_grid::Axis;
@@ -90,6 +91,8 @@ pub struct ReadOptions<'a> {
     pub gene_map: Option<&'a [i32]>,
     /// Whether counts above 2^24 may be rounded in a result of `f32`; otherwise they are an error.
     pub round_counts: bool,
+    /// Set by another thread to stop: looked at before each tile chunk.
+    pub cancel: Option<&'a AtomicBool>,
 }
 
 impl<'a> ReadOptions<'a> {
@@ -105,6 +108,22 @@ impl<'a> ReadOptions<'a> {
     pub fn round_counts(mut self, allow: bool) -> Self {
         self.round_counts = allow;
         self
+    }
+
+    /// With a flag that stops the reading with [`Error::Cancelled`].
+    #[must_use]
+    pub fn cancel(mut self, flag: &'a AtomicBool) -> Self {
+        self.cancel = Some(flag);
+        self
+    }
+
+    /// # Errors
+    /// [`Error::Cancelled`] if the flag is set.
+    fn check_cancelled(&self) -> Result<()> {
+        match self.cancel {
+            Some(flag) if flag.load(Ordering::Relaxed) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -237,6 +256,12 @@ impl Dataset {
         }
     }
 
+    /// Threads that decode.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.pool.n_threads()
+    }
+
     /// The source column of each gene, if the dataset says.
     ///
     /// # Errors
@@ -360,15 +385,14 @@ impl Dataset {
         options: &ReadOptions<'_>,
         out: &mut Csr<C>,
     ) -> Result<()> {
-        let round = options.round_counts;
         let result = plan.and_then(|plan| match options.gene_map {
-            None => plan.decode(&self.tiles, &self.pool, round, out),
+            None => plan.decode(&self.tiles, &self.pool, options, out),
             Some(map) if u64::try_from(map.len()) != Ok(self.n_genes()) => Err(Error::Argument {
                 what: "gene map",
                 found: format!("{} entries", map.len()),
                 expected: format!("{}, one a gene", self.n_genes()),
             }),
-            Some(map) => plan.decode_mapped(&self.tiles, &self.pool, round, map, out),
+            Some(map) => plan.decode_mapped(&self.tiles, &self.pool, options, map, out),
         });
         if result.is_err() {
             out.clear();

@@ -1,6 +1,10 @@
 //! What can go wrong with a dataset: every error says where, what was found and what was expected.
 
+mod kind;
+
 use std::io;
+
+pub use kind::ErrorKind;
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -197,6 +201,10 @@ pub enum Error {
     /// The writer has failed before; its dataset stays incomplete.
     #[error("an earlier error has stopped this writer: {0}")]
     WriterStopped(String),
+
+    /// The caller asked to stop.
+    #[error("stopped on request")]
+    Cancelled,
 
     /// The format is little-endian and this host is not.
     #[error("this host is big-endian: the deltacells format is for little-endian hosts")]

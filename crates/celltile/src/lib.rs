@@ -28,6 +28,6 @@ pub use celltile_tile::{
     ChunkCut, Compression, Count, Csr, CsrView, Decoder, EncodeOptions, Preset, Tile, TileHead,
 };
 pub use dataset::{Dataset, OpenOptions, ReadOptions, TileBytes, Verify};
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
 pub use manifest::Manifest;
 pub use writer::{DatasetWriter, WriterOptions, Written};

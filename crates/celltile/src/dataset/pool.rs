@@ -37,6 +37,10 @@ impl Pool {
         Self { n_threads: n_threads.max(1), threads: OnceLock::new(), workers: Mutex::new(Vec::new()) }
     }
 
+    pub(super) fn n_threads(&self) -> usize {
+        self.n_threads
+    }
+
     /// Runs every task, on as many threads as there are (the caller's alone if that is one). After an error no new task
     /// is begun; the error of the first of the failed tasks is returned.
     pub(super) fn run<T: Send>(

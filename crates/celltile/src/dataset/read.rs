@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use celltile_tile::{Count, Csr};
 
+use super::ReadOptions;
 use super::pool::{Pool, Worker};
 use super::tiles::{OpenTile, Tiles};
 use crate::error::{Error, Result};
@@ -137,7 +138,7 @@ impl Plan {
         self,
         tiles: &Tiles,
         pool: &Pool,
-        round: bool,
+        options: &ReadOptions<'_>,
         out: &mut Csr<C>,
     ) -> Result<()> {
         self.fill_indptr(tiles, &mut out.indptr)?;
@@ -153,8 +154,9 @@ impl Plan {
             places.push(Place { piece, at, genes: own_genes, counts: own_counts });
         }
         run_by_chunk(tiles, pool, &self.tiles, places, |worker, tile, chunk, fetched, places| {
+            options.check_cancelled()?;
             let Worker { decoder, buffer } = worker;
-            decoder.set_round_counts(round);
+            decoder.set_round_counts(options.round_counts);
             tiles.with_frames(tile, chunk, fetched, buffer, |frames| {
                 if let [place] = &mut *places
                     && place.piece.cells == tile.head.chunk_cells(chunk)?
@@ -175,7 +177,7 @@ impl Plan {
         self,
         tiles: &Tiles,
         pool: &Pool,
-        round: bool,
+        options: &ReadOptions<'_>,
         map: &[i32],
         out: &mut Csr<C>,
     ) -> Result<()> {
@@ -184,8 +186,9 @@ impl Plan {
         let place = |(piece, at)| Place::<C> { piece, at, genes: &mut [], counts: &mut [] };
         let places = self.pieces.into_iter().zip(0..).map(place).collect();
         run_by_chunk(tiles, pool, &self.tiles, places, |worker, tile, chunk, fetched, places| {
+            options.check_cancelled()?;
             let Worker { decoder, buffer } = worker;
-            decoder.set_round_counts(round);
+            decoder.set_round_counts(options.round_counts);
             tiles.with_frames(tile, chunk, fetched, buffer, |frames| {
                 let mut open = decoder.open_chunk(&tile.head, chunk, frames)?;
                 for place in places {

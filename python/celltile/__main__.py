@@ -1,0 +1,5 @@
+"""``python -m celltile``."""
+
+from celltile._cli import main
+
+main()
