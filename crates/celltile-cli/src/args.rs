@@ -2,6 +2,8 @@
 
 mod reading;
 
+pub(crate) mod dataset;
+
 use std::num::NonZeroUsize;
 use std::ops::Range;
 use std::path::{Path, PathBuf};

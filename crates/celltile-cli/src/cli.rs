@@ -24,6 +24,7 @@ pub(crate) enum Command {
     Info(commands::info::Args),
     Verify(commands::verify::Args),
     Rows(commands::rows::Args),
+    Obs(commands::obs::Args),
     Export(commands::export::Args),
     Simulate(commands::simulate::Args),
     Bench(commands::bench::Args),

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod export;
 pub(crate) mod info;
+pub(crate) mod obs;
 pub(crate) mod rows;
 pub(crate) mod simulate;
 pub(crate) mod verify;
@@ -23,6 +24,7 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Info(args) => info::run(&args),
         Command::Verify(args) => verify::run(&args, progress),
         Command::Rows(args) => rows::run(&args),
+        Command::Obs(args) => obs::run(&args),
         Command::Export(args) => export::run(&args, progress),
         Command::Simulate(args) => simulate::run(&args, progress),
         Command::Bench(args) => bench::run(&args),

@@ -7,6 +7,7 @@
 mod cache;
 mod chunks;
 mod column;
+mod csv;
 mod fault;
 mod field;
 mod file_names;
@@ -27,6 +28,7 @@ use crate::writer::DatasetWriter;
 
 pub use cache::Cache;
 pub use column::{Obs, ObsColumn};
+pub use csv::write_csv;
 pub use field::ObsField;
 pub use file_names::cache_file_name;
 pub use fingerprint::{Separators, fingerprint, fingerprint_matches};

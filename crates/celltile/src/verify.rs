@@ -77,6 +77,8 @@ pub struct Report {
     pub tiles: u64,
     /// Bytes of the tiles looked at.
     pub bytes: u64,
+    /// Why a server did not list its objects, if it did not: whether there are too many of them is not known then.
+    pub unlisted: Option<String>,
 }
 
 impl Report {
@@ -109,7 +111,7 @@ pub fn verify(
     let mut report = Report::default();
     let Some(manifest) = manifest(storage, &mut report.faults)? else { return Ok(report) };
     let context = Context { storage, manifest: &manifest, options };
-    files::check(&context, &mut report.faults)?;
+    report.unlisted = files::check(&context, &mut report.faults)?.map(|error| error.to_string());
     let checksums = files::checksums(&context, &mut report.faults);
     let looked_at = Mutex::new((0, 0));
     report.faults.extend(tiles::check(&context, checksums.as_ref(), &looked_at, progress));

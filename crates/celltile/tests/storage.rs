@@ -2,11 +2,15 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
+mod common;
+#[path = "support/dataset_suite.rs"]
+mod dataset_suite;
 #[cfg(feature = "s3")]
 #[path = "support/s3_server.rs"]
 mod s3_server;
 
 use std::io::Write;
+use std::sync::Arc;
 
 use celltile::Error;
 use celltile::storage::{Entry, EntryKind, LocalStorage, MemoryStorage, ReadRequest, Storage};
@@ -20,6 +24,42 @@ fn over_all(test: impl Fn(&dyn Storage)) {
     if let Some(server) = s3_server::S3Server::start() {
         test(&server.storage("some/where"));
     }
+}
+
+/// Runs a test with each kind of storage that can be written: it makes a new, empty one of each name that it is given.
+fn over_new(test: impl Fn(&dyn Fn(&str) -> Arc<dyn Storage>)) {
+    let folder = tempfile::tempdir().unwrap();
+    test(&|name| Arc::new(LocalStorage::new(folder.path().join(name))));
+    test(&|_| Arc::new(MemoryStorage::new()));
+    #[cfg(feature = "s3")]
+    if let Some(server) = s3_server::S3Server::start() {
+        test(&|name| Arc::new(server.storage(&format!("some/where/{name}"))));
+    }
+}
+
+#[test]
+fn test_datasets_are_read_in_every_way() {
+    over_new(dataset_suite::reads);
+}
+
+#[test]
+fn test_obs_and_genes_of_datasets_come_back() {
+    over_new(dataset_suite::tables);
+}
+
+#[test]
+fn test_datasets_are_replaced_only_when_asked() {
+    over_new(dataset_suite::replacing);
+}
+
+#[test]
+fn test_unfinished_datasets_are_refused() {
+    over_new(dataset_suite::unfinished);
+}
+
+#[test]
+fn test_damage_to_datasets_is_seen() {
+    over_new(dataset_suite::damage);
 }
 
 #[test]

@@ -1,11 +1,11 @@
 //! `celltile bench`: how fast a dataset is decoded here, and what libzstd alone would take.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
 
-use celltile::{Dataset, OpenOptions};
+use celltile::Dataset;
 use serde_json::{Value, json};
 
+use crate::args::dataset::Source;
 use crate::args::{self, Threads};
 use crate::bench::{clock::Times, decode::Held, encode, gather};
 use crate::failure::Failure;
@@ -18,8 +18,8 @@ use crate::ui::{self, Table};
 /// rounds' ratios stands beside it.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The dataset.
-    dataset: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// As JSON.
     #[arg(long)]
     json: bool,
@@ -41,13 +41,13 @@ const ENCODE_ROUNDS: usize = 3;
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let threads = args.threads.get();
-    let dataset = Dataset::open_with(&args.dataset, &OpenOptions::default().threads(threads))?;
+    let dataset = args.source.open(threads)?;
     let rounds = usize::from(args.rounds);
     let held = Held::read(&dataset, args.read)?;
     if held.nonzeros == 0 {
         return Err(Failure::Usage(format!(
             "{}: nothing to decode: there are no nonzeros",
-            args.dataset.display()
+            args.source.place()
         )));
     }
     let mut result = decoding(&held, rounds, threads)?;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             fields.insert(key.to_owned(), value);
         }
     };
-    add("dataset", json!(args.dataset.display().to_string()));
+    add("dataset", json!(args.source.place()));
     add("gather", gathering(args, rounds, threads)?);
     if args.encode {
         add("encode", encoding(&dataset)?);
@@ -103,7 +103,7 @@ fn decoding(held: &Held, rounds: usize, threads: usize) -> Result<Value, Failure
 
 fn gathering(args: &Args, rounds: usize, threads: usize) -> Result<Value, Failure> {
     let rate = |threads| -> Result<f64, Failure> {
-        Ok(gather::CELLS as f64 / gather::measure(&args.dataset, threads, rounds)?.best())
+        Ok(gather::CELLS as f64 / gather::measure(args.source.path(), threads, rounds)?.best())
     };
     Ok(json!({
         "cells": gather::CELLS,

@@ -1,12 +1,11 @@
 //! `celltile export`: a dataset -> a file that other tools read.
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
 use std::time::Instant;
 
-use celltile::{Dataset, OpenOptions};
 use celltile_ingest::export::{ExportSummary, H5adOptions, export_h5ad};
 
+use crate::args::dataset::{KeepTiles, Source};
 use crate::args::{Deflate, Target, Threads};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -17,12 +16,14 @@ use crate::ui::{self, Progress, ProgressMode, Table};
 /// Genes come back in the order of the source and counts in its dtype where the dataset knows them; int32 otherwise.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The dataset.
-    dataset: PathBuf,
+    #[command(flatten)]
+    source: Source,
     #[command(flatten)]
     target: Target,
     #[command(flatten)]
     deflate: Deflate,
+    #[command(flatten)]
+    keep: KeepTiles,
     #[command(flatten)]
     threads: Threads,
 }
@@ -31,7 +32,7 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     let start = Instant::now();
     let threads = args.threads.get();
     let target = args.target.free()?;
-    let dataset = Dataset::open_with(&args.dataset, &OpenOptions::default().threads(threads))?;
+    let dataset = args.source.open_kept(threads, &args.keep)?;
     let bar = Progress::new(progress, "export", "cells", dataset.n_cells());
     let cancel = interrupt::cooperate();
     let told = |done, _| bar.set(done);

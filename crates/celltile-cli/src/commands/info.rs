@@ -1,34 +1,45 @@
-//! `celltile info`: what a dataset is, from its manifest.
+//! `celltile info`: what a dataset is, from its manifest and the schema of its cell table.
+
+mod columns;
 
 use std::io::{self, BufWriter, Write};
-use std::path::PathBuf;
 
-use celltile::{Dataset, Manifest};
+use celltile::Manifest;
 use serde_json::{Value, json};
 
+use self::columns::Columns;
+use crate::args::dataset::Source;
 use crate::failure::Failure;
 use crate::ui::{self, Table};
 
 /// Tell what a dataset holds
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The dataset.
-    dataset: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// As JSON.
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let dataset = Dataset::open(&args.dataset)?;
+    let dataset = args.source.open(1)?;
+    let columns = Columns::of(&dataset)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let place = args.dataset.display().to_string();
+    let place = args.source.place();
     if args.json {
-        serde_json::to_writer_pretty(&mut out, &as_json(&place, dataset.manifest()))
-            .map_err(io::Error::from)?;
+        let mut json = as_json(&place, dataset.manifest());
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("obs".to_owned(), columns.as_ref().map_or(Value::Null, Columns::as_json));
+        }
+        serde_json::to_writer_pretty(&mut out, &json).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         as_table(&place, dataset.manifest()).write(&mut out)?;
+        if let Some(columns) = &columns {
+            writeln!(out)?;
+            columns.as_table().write(&mut out)?;
+        }
     }
     out.flush()?;
     Ok(())

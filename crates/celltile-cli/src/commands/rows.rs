@@ -2,10 +2,10 @@
 
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
-use std::path::PathBuf;
 
-use celltile::{Csr, Dataset, OpenOptions};
+use celltile::{Csr, Dataset};
 
+use crate::args::dataset::{KeepTiles, Source};
 use crate::args::{Cells, Threads};
 use crate::failure::Failure;
 use crate::ui::{self, Table};
@@ -17,14 +17,16 @@ use crate::ui::{self, Table};
 /// stand in the dataset's order.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The dataset.
-    dataset: PathBuf,
+    #[command(flatten)]
+    source: Source,
     /// The cells: FIRST:END (END not among them), FIRST:, :END, or one number.
     #[arg(value_name = "CELLS")]
     cells: Cells,
     /// The form.
     #[arg(long, value_enum, default_value_t)]
     format: Format,
+    #[command(flatten)]
+    keep: KeepTiles,
     #[command(flatten)]
     threads: Threads,
 }
@@ -44,7 +46,7 @@ enum Format {
 const BATCH: u64 = 4096;
 
 pub(crate) fn run(args: &Args) -> Result<(), Failure> {
-    let dataset = Dataset::open_with(&args.dataset, &OpenOptions::default().threads(args.threads.get()))?;
+    let dataset = args.source.open_kept(args.threads.get(), &args.keep)?;
     let cells = args.cells.range(dataset.n_cells());
     // Checked here, before a header is printed.
     dataset.rows(cells.start..cells.start)?;
@@ -55,6 +57,9 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
             len: dataset.n_cells(),
         }
         .into());
+    }
+    if args.keep.is_on() && dataset.storage().is_remote() {
+        keep(&dataset, &cells)?;
     }
     let names = Names(dataset.var_names()?.map(celltile::genes::VarNames::into_names));
     let mut out = BufWriter::new(io::stdout().lock());
@@ -75,6 +80,17 @@ impl Names {
         let name = self.0.as_ref().and_then(|names| names.get(usize::try_from(gene).ok()?));
         name.cloned().unwrap_or_else(|| gene.to_string())
     }
+}
+
+/// Fetches the cells' tiles whole, so that they are kept.
+fn keep(dataset: &Dataset, cells: &Range<u64>) -> Result<(), Failure> {
+    let mut cell = cells.start;
+    while cell < cells.end {
+        let (tile, _) = dataset.locate(cell)?;
+        dataset.tile_bytes(tile)?;
+        cell = dataset.tile_cells(tile)?.end;
+    }
+    Ok(())
 }
 
 /// Hands over the cells in order, in batches.

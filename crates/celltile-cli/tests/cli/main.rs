@@ -7,14 +7,22 @@
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss,
+    clippy::cast_precision_loss,
     reason = "a test may fail, and its numbers are small"
 )]
 
+#[path = "../../../celltile/tests/support/http_server.rs"]
+mod http_server;
+#[path = "../../../celltile/tests/support/s3_server.rs"]
+mod s3_server;
+
 mod bench;
+mod bucket;
 mod convert;
 mod info;
 mod interop;
 mod interrupt;
+mod obs;
 mod real;
 mod rows;
 mod simulate;

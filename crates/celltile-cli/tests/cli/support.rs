@@ -4,8 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
 
+use arrow_array::{Float64Array, Int64Array};
 use celltile::genes::VarNames;
+use celltile::obs::{ObsWriteOptions, write_obs};
+use celltile::storage::{LocalStorage, Storage};
+use celltile::table::{Categorical, Categories, Codes, Column, Index, Numeric, Table, Text, Values};
 use celltile::{ChunkCut, Csr, DatasetWriter, WriterOptions};
 use celltile_ingest::simulate::{SimulateOptions, Simulation};
 use tempfile::TempDir;
@@ -55,6 +60,11 @@ pub(crate) fn run<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Run {
     Run::of(&command(args).output().unwrap())
 }
 
+/// Runs a command that was made by [`command`].
+pub(crate) fn finish(mut command: Command) -> Run {
+    Run::of(&command.output().unwrap())
+}
+
 /// Runs the command with these words, `{}` standing for the path.
 pub(crate) fn run_on(path: &Path, words: &str) -> Run {
     run(words.split_whitespace().map(|word| if word == "{}" { path.as_os_str() } else { OsStr::new(word) }))
@@ -82,6 +92,45 @@ pub(crate) fn dataset() -> (TempDir, PathBuf, Csr) {
     writer.push(cells.view().unwrap()).unwrap();
     writer.finish().unwrap();
     (folder, path, cells)
+}
+
+/// A table of cells with every kind of column, missing values, and names that need quotes.
+pub(crate) fn cell_table(cells: usize) -> Table {
+    let each = || 0..cells;
+    let missing = |i: usize| i % 4 == 3;
+    let some = |i: usize| (!missing(i)).then_some(i);
+    let categories = Categories::from_text(["T cell", "B, \"naive\"", "unused"]).unwrap();
+    let codes = each().map(|i| if missing(i) { -1 } else { i64::try_from(i % 2).unwrap() });
+    let codes = Codes::collect(codes, 3).unwrap();
+    let numbers = each().map(|i| some(i).map(|i| i as i64 - 1)).collect::<Int64Array>();
+    let floats = each().map(|i| some(i).map(|i| i as f64 / 4.0)).collect::<Float64Array>();
+    let texts =
+        each().map(|i| some(i).map(|i| if i % 3 == 0 { String::new() } else { format!("line\n{i}") }));
+    let columns = vec![
+        Column::new("cell type", Categorical::new(codes, categories, true).unwrap()),
+        Column::new("count", Numeric::new(Arc::new(numbers), true).unwrap()),
+        Column::new("a,b", Numeric::new(Arc::new(floats), false).unwrap()),
+        Column::new("flag", Values::bools(each().map(|i| Some(i % 2 == 0)).collect(), false)),
+        Column::new("note", texts.collect::<Text>()),
+    ];
+    let names = each().map(|i| Some(format!("CELL-{i}"))).collect::<Text>();
+    Table::new(cells, Some(Index::new(None, names)), columns).unwrap()
+}
+
+/// A dataset of 250 cells in three tiles with the table of [`cell_table`].
+pub(crate) fn dataset_with_obs() -> (TempDir, PathBuf) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("cells");
+    let mut options = WriterOptions::default();
+    options.tile_size = 100;
+    options.encode.cut = ChunkCut::Cells(16);
+    let storage: Arc<dyn Storage> = Arc::new(LocalStorage::new(&path));
+    let mut writer = DatasetWriter::create(Arc::clone(&storage), 2000, &options).unwrap();
+    writer.push(simulation(250).cells(0..250).unwrap().view().unwrap()).unwrap();
+    let obs = write_obs(storage, &cell_table(250), None, 100, ObsWriteOptions::default()).unwrap();
+    writer.set_obs_table(&obs).unwrap();
+    writer.finish().unwrap();
+    (folder, path)
 }
 
 /// An h5ad file of simulated cells, the same as [`simulation`]'s, in a folder.

@@ -7,7 +7,7 @@ use crate::support::{command, dataset, run, run_on};
 #[test]
 fn test_help_and_version_are_results() {
     let help = run(["--help"]).ok();
-    for name in ["convert", "info", "verify", "rows", "export", "simulate", "bench", "completions"] {
+    for name in ["convert", "info", "verify", "rows", "obs", "export", "simulate", "bench", "completions"] {
         assert!(help.out.contains(name), "{name}");
         assert!(run([name, "--help"]).ok().out.contains("Usage"));
     }

@@ -141,12 +141,15 @@ fn write_x(
     let ranks = order.map(ranks);
     let read = ranks.as_deref().map_or_else(ReadOptions::default, |map| ReadOptions::default().gene_map(map));
     let mut cells = Csr::new();
-    for range in batches(dataset)? {
+    for (tile, range) in batches(dataset)? {
         if options.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
             return Err(Error::Cancelled);
         }
         let end = range.end;
-        dataset.rows_into(range, &read, &mut cells)?;
+        match tile {
+            Some(tile) => dataset.tile_into(tile, &read, &mut cells)?,
+            None => dataset.rows_into(range, &read, &mut cells)?,
+        }
         if ranks.is_some() {
             sort_cells(&mut cells);
         }
@@ -162,17 +165,23 @@ fn write_x(
     Ok(true)
 }
 
-/// Consecutive cells that hold about [`BATCH_NONZEROS`], never of two tiles.
-fn batches(dataset: &Dataset) -> Result<Vec<Range<u64>>> {
+/// Consecutive cells that hold about [`BATCH_NONZEROS`], never of two tiles. Tiles of a bucket are taken whole, by one request
+/// each.
+fn batches(dataset: &Dataset) -> Result<Vec<(Option<u64>, Range<u64>)>> {
     let mut batches = Vec::new();
+    let remote = dataset.storage().is_remote();
     for (tile, &nonzeros) in (0..).zip(&dataset.manifest().tile_nnz) {
         let cells = dataset.tile_cells(tile)?;
+        if remote {
+            batches.push((Some(tile), cells));
+            continue;
+        }
         let parts = nonzeros / BATCH_NONZEROS + 1;
         let step = (cells.end - cells.start).div_ceil(parts).max(1);
         let mut start = cells.start;
         while start < cells.end {
             let end = start.saturating_add(step).min(cells.end);
-            batches.push(start..end);
+            batches.push((None, start..end));
             start = end;
         }
     }

@@ -19,6 +19,7 @@ use crate::writer::DatasetWriter;
 
 pub use read::from_parquet;
 pub use write::to_parquet;
+pub(crate) use write::to_parquet_index_first;
 
 impl DatasetWriter {
     /// Writes a gene table, whose rows are in output order, as `var.parquet`, and `metadata.celltile.var`.

@@ -2,7 +2,7 @@ mod file;
 mod folder;
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use arrow_array::ArrayRef;
 
@@ -30,6 +30,12 @@ impl Cache {
     #[must_use]
     pub fn memory() -> Self {
         Self { root: None }
+    }
+
+    /// The folder; none for [`memory`](Self::memory).
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.root.as_deref()
     }
 
     /// The folder that the environment names: `$DELTACELLS_CACHE`, `$XDG_CACHE_HOME/deltacells` or

@@ -124,6 +124,15 @@ impl Obs {
         self.columns.iter().find(|column| column.field.name == name)
     }
 
+    /// The columns as a Parquet file that pandas reads back as the frame it was: categories as dictionaries, the index
+    /// first.
+    ///
+    /// # Errors
+    /// As [`to_table`](Self::to_table); [`Error::Table`] for categories of several types, which Parquet cannot hold.
+    pub fn to_parquet(&self) -> Result<Vec<u8>> {
+        crate::genes::var_table::to_parquet_index_first(&self.to_table()?)
+    }
+
     /// The columns as a table in memory, with its index if that is among them.
     ///
     /// # Errors

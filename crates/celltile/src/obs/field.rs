@@ -1,3 +1,6 @@
+use arrow_array::Array;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int8Type, Int16Type, Int32Type};
 use arrow_schema::{DataType, Field};
 
 use crate::table::{Categories, Kind};
@@ -62,6 +65,21 @@ impl ObsField {
             Kind::Bool => *data_type == DataType::Boolean,
             Kind::String => *data_type == DataType::Utf8,
         }
+    }
+
+    /// How many of some values of the column are missing: nulls, or codes of -1.
+    #[must_use]
+    pub fn missing(&self, values: &dyn Array) -> u64 {
+        fn negative<T: Copy + Default + PartialOrd>(codes: &[T]) -> usize {
+            codes.iter().filter(|&&code| code < T::default()).count()
+        }
+        let codes = match (self.kind, values.data_type()) {
+            (Kind::Category, DataType::Int8) => negative(values.as_primitive::<Int8Type>().values()),
+            (Kind::Category, DataType::Int16) => negative(values.as_primitive::<Int16Type>().values()),
+            (Kind::Category, DataType::Int32) => negative(values.as_primitive::<Int32Type>().values()),
+            _ => values.null_count(),
+        };
+        u64::try_from(codes).unwrap_or(u64::MAX)
     }
 
     /// The column's Arrow field in shards and cache. Codes are never null: -1 stands for missing.

@@ -53,8 +53,11 @@ impl Layout {
         &self.arrow
     }
 
-    pub(super) fn meta(&self) -> &TableMeta {
-        &self.meta
+    /// The facts, with the missing values of each column.
+    pub(super) fn counted(&self, missing: &[u64]) -> TableMeta {
+        let names = self.schema.fields().iter().map(|field| field.name.clone());
+        let some = names.zip(missing.iter().copied()).filter(|(_, count)| *count > 0);
+        TableMeta { missing: Some(some.collect()), ..self.meta.clone() }
     }
 
     /// Columns whose values are mostly different from cell to cell, where a dictionary only costs.

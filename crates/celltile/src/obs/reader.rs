@@ -125,7 +125,9 @@ impl ObsReader {
         self.tile_cells.iter().fold(0, |sum, cells| sum.saturating_add(*cells))
     }
 
-    pub(super) fn fingerprint(&self) -> &str {
+    /// The fingerprint of the obs content, which keys the local cache.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
         &self.record.fingerprint
     }
 

@@ -64,6 +64,8 @@ pub struct ObsWriter {
     tile_cells: Vec<u64>,
     shard_bytes: Vec<u64>,
     shard_sha256: Vec<Sha256>,
+    /// Missing values of each column so far.
+    missing: Vec<u64>,
 }
 
 #[derive(Debug)]
@@ -107,9 +109,11 @@ impl ObsWriter {
             let path = ColumnPath::new(vec![name.to_owned()]);
             properties = properties.set_column_dictionary_enabled(path, false);
         }
+        let missing = vec![0; layout.schema().fields().len()];
         Ok(Self {
             storage,
             layout,
+            missing,
             properties: properties.build(),
             tile_size,
             tiles_per_file: options.tiles_per_file,
@@ -127,6 +131,11 @@ impl ObsWriter {
     /// [`Error::Argument`] if the table is not like the first one; what the storage reports.
     pub fn push(&mut self, rows: &Table) -> Result<()> {
         let batch = self.layout.batch(rows)?;
+        for ((sum, array), field) in
+            self.missing.iter_mut().zip(batch.columns()).zip(self.layout.schema().fields())
+        {
+            *sum = sum.saturating_add(field.missing(array.as_ref()));
+        }
         let mut start = 0;
         while start < batch.num_rows() {
             let room = usize::try_from(self.tile_size - self.tile_rows).unwrap_or(usize::MAX);
@@ -168,7 +177,7 @@ impl ObsWriter {
                 fingerprint,
             },
             schema,
-            meta: self.layout.meta().clone(),
+            meta: self.layout.counted(&self.missing),
             tile_cells: self.tile_cells,
         })
     }

@@ -11,7 +11,8 @@ use super::{Dtype, FoldOrder, Folded, StringKind, Table, TableError, Text, Value
 /// {"index": {"column": "_index", "name": null},
 ///  "columns": {"age": {"nullable": true},
 ///              "stage": {"ordered": true, "categories": "int8"},
-///              "note": {"string": "str"}}}
+///              "note": {"string": "str"}},
+///  "missing": {"age": 12}}
 /// ```
 ///
 /// Only what differs from the default is written. Readers do without it.
@@ -21,6 +22,8 @@ pub struct TableMeta {
     pub index: Option<IndexMeta>,
     /// Facts by column name, the index's column among them.
     pub columns: BTreeMap<String, ColumnMeta>,
+    /// Missing values of the columns that have any, if they were counted.
+    pub missing: Option<BTreeMap<String, u64>>,
 }
 
 /// Which column holds the index.
@@ -62,7 +65,7 @@ impl TableMeta {
             }
             IndexMeta { column, name: index.name().map(str::to_owned) }
         });
-        Self { index, columns }
+        Self { index, columns, missing: None }
     }
 
     /// The facts of a column; the default where nothing is known.
@@ -71,13 +74,23 @@ impl TableMeta {
         self.columns.get(name).copied().unwrap_or_default()
     }
 
+    /// How many values of a column are missing, if they were counted.
+    #[must_use]
+    pub fn missing(&self, name: &str) -> Option<u64> {
+        self.missing.as_ref().map(|missing| missing.get(name).copied().unwrap_or(0))
+    }
+
     /// The JSON form.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let columns: Map<_, _> =
             self.columns.iter().map(|(name, meta)| (name.clone(), meta.to_json())).collect();
         let index = self.index.as_ref().map(|index| json!({"column": index.column, "name": index.name}));
-        json!({"index": index, "columns": columns})
+        let mut text = json!({"index": index, "columns": columns});
+        if let (Some(missing), Some(map)) = (&self.missing, text.as_object_mut()) {
+            map.insert("missing".to_owned(), json!(missing));
+        }
+        text
     }
 
     /// Reads the JSON form. Keys that this version does not know are left alone.
@@ -113,7 +126,19 @@ impl TableMeta {
                 })
                 .collect::<Result<_, TableError>>()?,
         };
-        Ok(Self { index, columns })
+        let missing = match root.get("missing") {
+            None => None,
+            Some(missing) => {
+                let missing =
+                    missing.as_object().ok_or_else(|| bad("missing is not a JSON object".to_owned()))?;
+                let count = |(name, count): (&String, &Value)| {
+                    let count = count.as_u64().ok_or_else(|| bad(format!("missing.{name:?} is {count}")))?;
+                    Ok((name.clone(), count))
+                };
+                Some(missing.iter().map(count).collect::<Result<_, TableError>>()?)
+            }
+        };
+        Ok(Self { index, columns, missing })
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{Context, Fault};
 use crate::checksums::ChecksumFile;
 use crate::digest::{Hasher, Sha256};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::genes::{GeneOrder, VarNames};
 use crate::keys;
 use crate::manifest::FileRecord;
@@ -12,8 +12,9 @@ use crate::storage::{EntryKind, Storage};
 /// Bytes read at a time.
 const PIECE: u64 = 16 << 20;
 
-/// Checks the files of the genes, everything that the manifest has a hash of, and what lies in the folders.
-pub(super) fn check(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<()> {
+/// Checks the files of the genes, everything that the manifest has a hash of, and what lies in the folders. Says why the
+/// folders could not be listed, if a server refused.
+pub(super) fn check(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<Option<Error>> {
     let Context { storage, manifest, .. } = *context;
     for (key, record) in &manifest.files {
         check_record(storage, key, record, faults);
@@ -92,12 +93,18 @@ pub(super) fn report<T>(
     }
 }
 
-/// What lies there and should not. Files of others at the top are nobody's business.
-fn too_many(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<()> {
+/// What lies there and should not. Files of others at the top are nobody's business. Many servers list nothing, or not for
+/// everybody who may read: that is no fault of the dataset.
+fn too_many(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<Option<Error>> {
     let Context { storage, manifest, .. } = *context;
     let n_shards = manifest.obs.as_ref().map_or(0, |obs| obs.shard_bytes.len() as u64);
     for folder in ["", keys::TILES, keys::OBS] {
-        for entry in storage.list(folder)? {
+        let entries = match storage.list(folder) {
+            Ok(entries) => entries,
+            Err(error) if storage.is_remote() => return Ok(Some(error)),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
             let key = entry.key.as_str();
             let expected = match key {
                 keys::GENE_ORDER => manifest.has_gene_order,
@@ -118,5 +125,5 @@ fn too_many(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<()> {
             }
         }
     }
-    Ok(())
+    Ok(None)
 }

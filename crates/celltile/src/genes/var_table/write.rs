@@ -24,15 +24,27 @@ use crate::table::{Categorical, CategoryValue, Codes, Dtype, Table, Values};
 /// # Errors
 /// [`Error::Table`] for a column that Parquet cannot hold: categories of several types.
 pub fn to_parquet(table: &Table) -> Result<Vec<u8>> {
+    place(table, keys::VAR_TABLE, false)
+}
+
+/// [`to_parquet`] with the index before the columns, where pandas has it behind them, for a table that is not var.
+pub(crate) fn to_parquet_index_first(table: &Table) -> Result<Vec<u8>> {
+    place(table, "table", true)
+}
+
+fn place(table: &Table, what: &str, index_first: bool) -> Result<Vec<u8>> {
     let index = pandas::index_field(table);
     let mut columns: Vec<(&str, &Values)> = table.columns().iter().map(|c| (c.name(), c.values())).collect();
-    columns.extend(index.as_deref().zip(table.index().map(|index| index.values())));
+    let at = if index_first { 0 } else { columns.len() };
+    if let Some(index) = index.as_deref().zip(table.index().map(|index| index.values())) {
+        columns.insert(at, index);
+    }
     let columns = columns
         .into_iter()
         .map(|(name, values)| Prepared::of(name, values))
         .collect::<ParquetResult<Vec<_>>>();
     columns.and_then(|columns| write(table, &columns, index.as_deref())).map_err(|e| Error::Table {
-        path: keys::VAR_TABLE.to_owned(),
+        path: what.to_owned(),
         source: Box::new(crate::table::TableError::Arrow { message: e.to_string() }),
     })
 }
