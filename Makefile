@@ -89,6 +89,19 @@ test-python: export PYTHONPATH := $(ROOT)/python
 test-python: $(VENV_STAMP) extension
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
+# One file for every Python from 3.11 on.
+wheel: $(VENV_STAMP)
+	rm -rf $(WHEELS)
+	$(VENV)/bin/maturin build --release --locked --interpreter $(VENV)/bin/python --out $(WHEELS)
+
+wheel-test: wheel
+	scripts/wheel-test $(PYTHON) $(WHEELS)/*.whl fresh
+	if [ -n "$${CELLTILE_INTEROP_PYTHON:-}" ]; then \
+	  scripts/wheel-test "$$CELLTILE_INTEROP_PYTHON" $(WHEELS)/*.whl beside; \
+	else \
+	  echo 'CELLTILE_INTEROP_PYTHON is not set: the wheel is tested with one Python only'; \
+	fi
+
 bench: build
 	$(VENV)/bin/python scripts/bench.py --celltile $(TARGET_DIR)/release/celltile --cells $(BENCH_CELLS)
 

@@ -18,8 +18,12 @@ pub(crate) fn install() {
     });
 }
 
-/// From now on interrupts only set the flag that is returned: the command looks at it often.
+/// From now on interrupts only set the flag that is returned: the command looks at it often. A program that runs the command
+/// in its own process has brought a flag.
 pub(crate) fn cooperate() -> Arc<AtomicBool> {
+    if let Some(hooks) = crate::host::hooks() {
+        return hooks.cancel;
+    }
     COOPERATING.store(true, Ordering::SeqCst);
     Arc::clone(&ASKED)
 }

@@ -9,12 +9,17 @@ mod bench;
 mod cli;
 mod commands;
 mod failure;
+mod host;
 mod interrupt;
 mod ui;
 
 use std::ffi::OsString;
 
+use celltile_ingest::convert::Summary;
+use celltile_ingest::source::Source;
 use clap::Parser;
+
+pub use host::{Ended, Hooks, Told};
 
 /// Runs a command line, the program's name first, and says with which code the process should end.
 ///
@@ -33,4 +38,38 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Ok(()) => 0,
         Err(failure) => failure.report(),
     }
+}
+
+/// Runs `celltile convert` with these arguments, the command's name not among them, for a program that wants to hear of
+/// progress and to have the summary.
+///
+/// # Errors
+/// [`Ended`] says why there is no dataset.
+pub fn convert(args: impl IntoIterator<Item = OsString>, hooks: Hooks) -> Result<Summary, Ended> {
+    run_convert(args, hooks, None)
+}
+
+/// As [`convert`], of a source that the program brings; the input that the arguments name is not looked at.
+///
+/// # Errors
+/// As [`convert`].
+pub fn convert_source(
+    args: impl IntoIterator<Item = OsString>,
+    hooks: Hooks,
+    source: Box<dyn Source>,
+) -> Result<Summary, Ended> {
+    run_convert(args, hooks, Some(source))
+}
+
+fn run_convert(
+    args: impl IntoIterator<Item = OsString>,
+    hooks: Hooks,
+    source: Option<Box<dyn Source>>,
+) -> Result<Summary, Ended> {
+    let line = ["celltile", "convert"].into_iter().map(OsString::from).chain(args);
+    let cli = cli::Cli::try_parse_from(line).map_err(|message| Ended::Usage(message.to_string()))?;
+    let cli::Command::Convert(args) = cli.command else {
+        return Err(Ended::Usage("not a conversion".to_owned()));
+    };
+    host::with(hooks, || commands::convert::execute(&args, source, cli.progress)).map_err(Ended::of)
 }

@@ -1,158 +1,71 @@
 //! `Dataset`: a dataset, open for reading.
 
+mod matrix;
+mod obs;
+
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use celltile::storage::TileCache;
-use celltile::{Count, Csr, OpenOptions, ReadOptions, Verify};
-use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1};
-use pyo3::IntoPyObjectExt;
+use celltile::genes::VarNames;
+use celltile::verify::{Level, VerifyOptions, verify};
+use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::error::{Failure, Result};
+use self::matrix::{Read, read};
+use crate::error::Result;
+use crate::frame;
+use crate::how::How;
 use crate::long::long;
+use crate::per_process::PerProcess;
+use crate::progress::Progress;
 
-/// Nonzeros of a local dataset that are decoded without a thread of their own: a few hundredths of a second.
-const QUICK: u64 = 1 << 21;
-
-/// How a dataset was opened: enough to open it again.
-#[derive(Debug, Clone)]
-struct How {
-    location: PathBuf,
-    threads: Option<usize>,
-    verify: Verify,
-    tile_cache: Option<(PathBuf, u64)>,
-    settings: Vec<(String, String)>,
-}
-
-impl How {
-    fn open(&self) -> celltile::Result<celltile::Dataset> {
-        let mut options = OpenOptions::default().verify(self.verify);
-        if let Some(threads) = self.threads {
-            options = options.threads(threads);
-        }
-        options.remote.settings.clone_from(&self.settings);
-        options.tile_cache =
-            self.tile_cache.as_ref().map(|(folder, limit)| Arc::new(TileCache::new(folder, *limit)));
-        celltile::Dataset::open_with(&self.location, &options)
-    }
-}
-
-/// The dataset as one process has it open. Threads do not survive a fork, and locks may be held for ever in the child: a
-/// child opens the dataset anew, and leaks what it inherited.
-#[derive(Debug)]
-struct Opened {
-    process: u32,
-    dataset: Option<Arc<celltile::Dataset>>,
-    in_child: OnceLock<Box<Opened>>,
-}
-
-impl Opened {
-    fn new(dataset: celltile::Dataset) -> Self {
-        Self { process: std::process::id(), dataset: Some(Arc::new(dataset)), in_child: OnceLock::new() }
-    }
-}
-
-impl Drop for Opened {
-    fn drop(&mut self) {
-        if self.process != std::process::id() {
-            std::mem::forget(self.dataset.take());
-        }
-    }
-}
+/// Name, kind and type of each column of obs, and which of them holds the cells' names.
+type ObsSchema = (Vec<(String, String, String)>, Option<String>);
 
 /// A dataset, open for reading. Private: use `celltile.open`.
 #[pyclass(frozen, module = "celltile._native")]
 #[derive(Debug)]
 pub(crate) struct Dataset {
     how: How,
-    opened: Opened,
+    opened: PerProcess<celltile::Dataset>,
 }
 
 impl Dataset {
     /// The dataset, opened again if this process was forked off the one that opened it.
     pub(crate) fn get(&self) -> Result<Arc<celltile::Dataset>> {
-        let process = std::process::id();
-        let mut opened = &self.opened;
-        while opened.process != process {
-            opened = match opened.in_child.get() {
-                Some(next) => next,
-                None => {
-                    let new = Box::new(Opened::new(self.how.open()?));
-                    // Another thread's is as good.
-                    opened.in_child.get_or_init(|| new)
-                }
-            };
-        }
-        opened.dataset.clone().ok_or(Failure::Panic)
+        self.opened.get(|| self.how.open())
     }
 
-    /// Reads cells as `read` says, on a thread of its own where that may take long.
-    fn read<'py, C>(
-        &self,
-        py: Python<'py>,
-        expected_nnz: u64,
-        options: OwnedOptions,
-        read: impl FnOnce(&celltile::Dataset, &ReadOptions<'_>, &mut Csr<C>) -> celltile::Result<()>
-        + Send
-        + 'static,
-    ) -> Result<Matrix<'py, C>>
-    where
-        C: Count + Element + Send + 'static,
-    {
-        let dataset = self.get()?;
-        let cancel = Arc::new(AtomicBool::new(false));
-        let quick = expected_nnz <= QUICK && !dataset.storage().is_remote();
-        let flag = Arc::clone(&cancel);
-        let work = move || {
-            let mut read_options = ReadOptions::default().round_counts(options.round_counts).cancel(&flag);
-            if let Some(map) = &options.gene_map {
-                read_options = read_options.gene_map(map);
-            }
-            let mut out = Csr::new();
-            read(&dataset, &read_options, &mut out)?;
-            Ok(out)
-        };
-        let out = if quick { py.detach(work)? } else { long(py, &cancel, work, |_| Ok(()))? };
-        let Csr { indptr, genes, counts } = out;
-        Ok((indptr.into_pyarray(py), genes.into_pyarray(py), counts.into_pyarray(py)))
+    /// How it was opened.
+    pub(crate) fn how(&self) -> &How {
+        &self.how
     }
-}
-
-/// indptr, indices, data.
-type Matrix<'py, C> = (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i32>>, Bound<'py, PyArray1<C>>);
-
-struct OwnedOptions {
-    gene_map: Option<Vec<i32>>,
-    round_counts: bool,
 }
 
 #[pymethods]
 impl Dataset {
     #[new]
-    #[pyo3(signature = (location, *, threads=None, verify="full", tile_cache=None, settings=Vec::new()))]
+    #[pyo3(signature = (location, *, threads=None, verify="full", cache_dir=None, tile_cache=None, settings=Vec::new()))]
     fn new(
         py: Python<'_>,
         location: PathBuf,
         threads: Option<usize>,
         verify: &str,
+        cache_dir: Option<PathBuf>,
         tile_cache: Option<(PathBuf, u64)>,
         settings: Vec<(String, String)>,
     ) -> Result<Self> {
-        let verify = match verify {
-            "full" => Verify::Full,
-            "structure" => Verify::Structure,
-            other => {
-                return Err(Failure::Argument(format!(
-                    "verify: found {other:?}, expected \"full\" or \"structure\""
-                )));
-            }
-        };
-        let how = How { location, threads, verify, tile_cache, settings };
+        let how = How::new(location, threads, verify, cache_dir, tile_cache, settings)?;
         let opening = how.clone();
-        let dataset = long(py, &Arc::default(), move || Ok(opening.open()?), |_| Ok(()))?;
-        Ok(Self { how, opened: Opened::new(dataset) })
+        let dataset = long(py, &Arc::default(), move || opening.open(), |_| Ok(()))?;
+        Ok(Self { how, opened: PerProcess::new(dataset) })
+    }
+
+    /// Whether it is in a bucket or on a server.
+    #[getter]
+    fn is_remote(&self) -> Result<bool> {
+        Ok(self.get()?.storage().is_remote())
     }
 
     #[getter]
@@ -170,6 +83,88 @@ impl Dataset {
         Ok(self.get()?.manifest().nnz())
     }
 
+    /// Bytes of all tiles.
+    #[getter]
+    fn tile_bytes(&self) -> Result<u64> {
+        Ok(self.get()?.manifest().bytes())
+    }
+
+    #[getter]
+    fn n_tiles(&self) -> Result<u64> {
+        Ok(self.get()?.n_tiles())
+    }
+
+    /// Cells of each tile.
+    #[getter]
+    fn tile_cells(&self) -> Result<Vec<u64>> {
+        Ok(self.get()?.manifest().tile_cells.clone())
+    }
+
+    /// Nonzeros of each tile.
+    #[getter]
+    fn tile_nnz(&self) -> Result<Vec<u64>> {
+        Ok(self.get()?.manifest().tile_nnz.clone())
+    }
+
+    /// The manifest's metadata, as JSON.
+    #[getter]
+    fn metadata_json(&self) -> Result<String> {
+        Ok(self.get()?.manifest().metadata_text().to_owned())
+    }
+
+    /// Names of the genes in the dataset's order; none if it has none.
+    fn var_names(&self, py: Python<'_>) -> Result<Option<Vec<String>>> {
+        let dataset = self.get()?;
+        let read = move || Ok(dataset.var_names()?.map(VarNames::into_names));
+        long(py, &Arc::default(), read, |_| Ok(()))
+    }
+
+    /// The column of the source that each gene was; none if the dataset does not say.
+    fn gene_order(&self, py: Python<'_>) -> Result<Option<Vec<i32>>> {
+        let dataset = self.get()?;
+        let read = move || Ok(dataset.gene_order()?.map(|order| order.columns().to_vec()));
+        long(py, &Arc::default(), read, |_| Ok(()))
+    }
+
+    /// The gene table as plain parts; none if the dataset has none.
+    fn var<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyDict>>> {
+        let dataset = self.get()?;
+        let table = long(py, &Arc::default(), move || Ok(dataset.var()?), |_| Ok(()))?;
+        table.map(|table| frame::to_python(py, &table)).transpose()
+    }
+
+    /// Names, kinds and dtypes of the obs columns, and which of them holds the cell names.
+    fn obs_schema(&self, py: Python<'_>) -> Result<ObsSchema> {
+        let dataset = self.get()?;
+        let read = move || {
+            let Some(reader) = dataset.obs_reader()? else { return Ok((Vec::new(), None)) };
+            let fields = reader.schema().fields().iter();
+            let fields = fields
+                .map(|f| (f.name.clone(), f.kind.name().to_owned(), f.type_name().to_owned()))
+                .collect();
+            Ok((fields, reader.index_column().map(str::to_owned)))
+        };
+        long(py, &Arc::default(), read, |_| Ok(()))
+    }
+
+    /// Columns of the obs table as plain parts, of all cells or of those named.
+    #[pyo3(signature = (columns, cells=None))]
+    fn obs<'py>(
+        &self,
+        py: Python<'py>,
+        columns: Vec<String>,
+        cells: Option<PyReadonlyArray1<'py, u64>>,
+    ) -> Result<Bound<'py, PyDict>> {
+        let (dataset, cache) = (self.get()?, self.how.cache());
+        let cells = cells.map(|cells| matrix::owned(&cells));
+        let read = move || match cells {
+            Some(cells) => obs::of_cells(&dataset, &columns, &cache, cells),
+            None => Ok(dataset.obs_from(&columns, &cache)?.to_table()?),
+        };
+        let table = long(py, &Arc::default(), read, |_| Ok(()))?;
+        frame::to_python(py, &table)
+    }
+
     /// Consecutive cells as `(indptr, indices, data)`; data is int32, or float32 if `float32`.
     #[pyo3(signature = (start, stop, *, float32=false, gene_map=None, round_counts=false))]
     fn rows<'py>(
@@ -181,19 +176,7 @@ impl Dataset {
         gene_map: Option<PyReadonlyArray1<'py, i32>>,
         round_counts: bool,
     ) -> Result<Py<PyAny>> {
-        let options = owned_options(gene_map, round_counts)?;
-        let expected = self.expect(stop.saturating_sub(start))?;
-        if float32 {
-            any(
-                py,
-                self.read::<f32>(py, expected, options, move |d, o, out| d.rows_into(start..stop, o, out))?,
-            )
-        } else {
-            any(
-                py,
-                self.read::<i32>(py, expected, options, move |d, o, out| d.rows_into(start..stop, o, out))?,
-            )
-        }
+        read(py, self.get()?, Read::Rows(start..stop), float32, gene_map, round_counts)
     }
 
     /// Cells in any order, repeats allowed, as `rows` returns them.
@@ -206,34 +189,24 @@ impl Dataset {
         gene_map: Option<PyReadonlyArray1<'py, i32>>,
         round_counts: bool,
     ) -> Result<Py<PyAny>> {
-        let options = owned_options(gene_map, round_counts)?;
-        let cells = owned(&cells);
-        let expected = self.expect(u64::try_from(cells.len()).unwrap_or(u64::MAX))?;
-        if float32 {
-            any(py, self.read::<f32>(py, expected, options, move |d, o, out| d.gather_into(&cells, o, out))?)
-        } else {
-            any(py, self.read::<i32>(py, expected, options, move |d, o, out| d.gather_into(&cells, o, out))?)
-        }
+        read(py, self.get()?, Read::Gather(matrix::owned(&cells)), float32, gene_map, round_counts)
     }
-}
 
-impl Dataset {
-    /// Nonzeros that so many cells have on average.
-    fn expect(&self, cells: u64) -> Result<u64> {
+    /// Verifies the dataset and lists every fault, as text.
+    #[pyo3(signature = (*, strict=false, progress=None))]
+    fn verify(&self, py: Python<'_>, strict: bool, progress: Option<Py<PyAny>>) -> Result<Vec<String>> {
         let dataset = self.get()?;
-        let mean = dataset.manifest().nnz().checked_div(dataset.n_cells()).unwrap_or_default();
-        Ok(cells.saturating_mul(mean.saturating_add(1)))
+        let level = if strict { Level::Strict } else { Level::Basic };
+        let options = VerifyOptions::default().level(level).threads(dataset.threads());
+        let told = Progress::new(progress);
+        let (cancel, latest) = (Arc::default(), told.latest());
+        let options = options.cancel(Arc::clone(&cancel));
+        let work = move || {
+            let report = verify(dataset.storage().as_ref(), &options, &|at| {
+                latest.tell("verify", "tiles", at.tiles, at.n_tiles);
+            })?;
+            Ok(report.faults.iter().map(ToString::to_string).collect())
+        };
+        long(py, &cancel, work, |py| told.tick(py))
     }
-}
-
-fn any<'py, T: IntoPyObject<'py>>(py: Python<'py>, value: T) -> Result<Py<PyAny>> {
-    Ok(value.into_py_any(py)?)
-}
-
-fn owned<T: Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Vec<T> {
-    array.as_array().iter().copied().collect()
-}
-
-fn owned_options(map: Option<PyReadonlyArray1<'_, i32>>, round_counts: bool) -> Result<OwnedOptions> {
-    Ok(OwnedOptions { gene_map: map.map(|map| owned(&map)), round_counts })
 }

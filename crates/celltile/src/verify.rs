@@ -5,7 +5,8 @@ mod files;
 mod obs;
 mod tiles;
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 pub use self::fault::Fault;
 use crate::error::{Error, Result};
@@ -31,12 +32,14 @@ pub struct VerifyOptions {
     pub level: Level,
     /// Threads, each of which holds one tile; the machine's by default.
     pub threads: usize,
+    /// Set by another thread to stop: looked at before each tile.
+    pub cancel: Option<Arc<AtomicBool>>,
 }
 
 impl Default for VerifyOptions {
     fn default() -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Self { level: Level::Basic, threads }
+        Self { level: Level::Basic, threads, cancel: None }
     }
 }
 
@@ -53,6 +56,17 @@ impl VerifyOptions {
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
+    }
+
+    /// With a flag that stops the verification with [`Error::Cancelled`].
+    #[must_use]
+    pub fn cancel(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.cancel = Some(flag);
+        self
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 }
 
@@ -100,7 +114,7 @@ struct Context<'a> {
 ///
 /// # Errors
 /// Only what keeps the verification itself from going on: [`Error::NotADataset`] if there is no manifest,
-/// [`Error::BigEndianHost`], or a folder that cannot be listed. Everything else, unreadable files included, is a
+/// [`Error::BigEndianHost`], [`Error::Cancelled`], or a folder that cannot be listed. Everything else, unreadable files included, is a
 /// [`Fault`] of the report.
 pub fn verify(
     storage: &dyn Storage,
@@ -116,6 +130,9 @@ pub fn verify(
     let looked_at = Mutex::new((0, 0));
     report.faults.extend(tiles::check(&context, checksums.as_ref(), &looked_at, progress));
     (report.tiles, report.bytes) = *looked_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    if options.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
     obs::check(&context, &mut report.faults);
     Ok(report)
 }

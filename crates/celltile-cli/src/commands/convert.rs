@@ -7,9 +7,10 @@ use std::sync::Arc;
 use celltile::storage::{LocalStorage, RemoteOptions, Storage, is_url, open_storage};
 use celltile::{ChunkCut, Compression, Dataset, EncodeOptions, Preset, WriterOptions};
 use celltile_ingest::convert::{
-    ConvertOptions, GeneOrderFrom, Progress as Told, Stage, Summary, convert_file,
+    ConvertOptions, GeneOrderFrom, Progress as Told, Stage, Summary, convert, convert_file,
 };
-use celltile_ingest::source::SourceOptions;
+use celltile_ingest::plan::Plan;
+use celltile_ingest::source::{Source, SourceOptions};
 
 use crate::args::{self, Reading, Threads};
 use crate::failure::Failure;
@@ -71,6 +72,19 @@ struct Encoding {
 }
 
 pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
+    let summary = execute(args, None, progress)?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    as_table(&summary).write(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+/// The conversion itself, without what is said of it; of the input that is named, unless a source is given.
+pub(crate) fn execute(
+    args: &Args,
+    given: Option<Box<dyn Source>>,
+    progress: ProgressMode,
+) -> Result<Summary, Failure> {
     let stages = Stages::new(progress);
     let told: Told = {
         let stages = stages.clone();
@@ -85,13 +99,12 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
         Some(url) if is_url(url) => open_storage(url, &RemoteOptions::default())?,
         _ => Arc::new(LocalStorage::new(&args.output)),
     };
-    let result = convert_file(&args.input, storage, &source, &options);
+    let result = match given {
+        Some(given) => Plan::look(given).and_then(|plan| convert(&plan, storage, &options)),
+        None => convert_file(&args.input, storage, &source, &options),
+    };
     stages.end();
-    let summary = result.map_err(Failure::of_ingest)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    as_table(&summary).write(&mut out)?;
-    out.flush()?;
-    Ok(())
+    result.map_err(Failure::of_ingest)
 }
 
 impl Args {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::number;
+use crate::host::{self, Told};
 
 /// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -38,13 +39,23 @@ enum How {
     Bar(ProgressBar),
     /// When the last line was written.
     Lines(Mutex<Instant>),
+    /// The program that runs the command shows it.
+    Told(Told),
     Silent,
 }
 
 impl Progress {
     /// Starts a stage of `total` cells, tiles or whatever `unit` says.
     pub(crate) fn new(mode: ProgressMode, stage: &str, unit: &'static str, total: u64) -> Self {
+        Self::told(host::hooks().map(|hooks| hooks.told), mode, stage, unit, total)
+    }
+
+    /// Starts a stage that `told` hears of, if it is given.
+    fn told(told: Option<Told>, mode: ProgressMode, stage: &str, unit: &'static str, total: u64) -> Self {
         let start = Instant::now();
+        if let Some(told) = told {
+            return Self { stage: stage.to_owned(), unit, total, start, how: How::Told(told) };
+        }
         let how = match mode {
             ProgressMode::Bar => How::bar(stage, unit, total),
             ProgressMode::Auto if std::io::stderr().is_terminal() => How::bar(stage, unit, total),
@@ -68,6 +79,7 @@ impl Progress {
                     eprintln!("{}", self.line(done, now.duration_since(self.start)));
                 }
             }
+            How::Told(told) => told(&self.stage, self.unit, done, self.total),
             How::Silent => {}
         }
     }
@@ -95,13 +107,15 @@ impl Drop for Progress {
 /// The stages of a command, one after the other; each starts when it is first heard of.
 #[derive(Clone)]
 pub(crate) struct Stages {
+    /// Of the thread that runs the command; stages may start on others.
+    told: Option<Told>,
     mode: ProgressMode,
     current: Arc<Mutex<Option<Progress>>>,
 }
 
 impl Stages {
     pub(crate) fn new(mode: ProgressMode) -> Self {
-        Self { mode, current: Arc::default() }
+        Self { told: host::hooks().map(|hooks| hooks.told), mode, current: Arc::default() }
     }
 
     /// So much of a stage is done.
@@ -110,7 +124,7 @@ impl Stages {
         if current.as_ref().is_none_or(|progress| progress.stage != stage) {
             // The old bar goes before the new one comes.
             current.take();
-            *current = Some(Progress::new(self.mode, stage, unit, total));
+            *current = Some(Progress::told(self.told.clone(), self.mode, stage, unit, total));
         }
         if let Some(progress) = &*current {
             progress.set(done);

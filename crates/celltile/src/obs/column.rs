@@ -133,6 +133,26 @@ impl Obs {
         crate::genes::var_table::to_parquet_index_first(&self.to_table()?)
     }
 
+    /// The columns of some tiles' cells only, one tile after the other: what few cells need of a large table. Nothing is copied.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a tile that there is not.
+    pub fn of_tiles(&self, tiles: &[usize], rows: u64) -> Result<Self> {
+        let chosen = |column: &ObsColumn| {
+            let arrays = tiles.iter().map(|&tile| {
+                column.tiles.get(tile).cloned().ok_or_else(|| Error::OutOfRange {
+                    what: "tile",
+                    index: u64::try_from(tile).unwrap_or(u64::MAX),
+                    len: u64::try_from(column.tiles.len()).unwrap_or(u64::MAX),
+                })
+            });
+            let tiles = arrays.collect::<Result<Vec<_>>>()?;
+            Ok(ObsColumn { field: Arc::clone(&column.field), meta: column.meta, tiles })
+        };
+        let columns = self.columns.iter().map(chosen).collect::<Result<Vec<_>>>()?;
+        Ok(Self { rows, columns, meta: self.meta.clone() })
+    }
+
     /// The columns as a table in memory, with its index if that is among them.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub(super) fn check(
     let work = || {
         loop {
             let tile = next.fetch_add(1, Ordering::Relaxed);
-            if tile >= n_tiles {
+            if tile >= n_tiles || context.options.is_cancelled() {
                 return;
             }
             let mut faults = Vec::new();

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import celltile
+
+
+def test_options_of_the_command(h5ad: Path, tmp_path: Path) -> None:
+    summary = celltile.convert(
+        h5ad,
+        tmp_path / "d",
+        tile_size=200,
+        preset="small",
+        chunk_cells=1,
+        obs_columns=["donor", "cell_type"],
+        memory="64MiB",
+        threads=1,
+        progress=False,
+    )
+    assert (summary.cells, summary.genes, summary.tiles) == (1500, 300, 8)
+    assert summary.matrix == "X"
+    assert str(summary)
+    ds = celltile.open(tmp_path / "d")
+    assert sorted(ds.obs_columns) == ["cell_type", "donor"]
+    assert ds.n_tiles == 8
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"nix": 1}, {"tile_size": 0}, {"tile_size": "many"}, {"level": 3, "preset": "small"}, {"x": object()}],
+)
+def test_bad_options(h5ad: Path, tmp_path: Path, options: dict[str, object]) -> None:
+    with pytest.raises(celltile.ArgumentError):
+        celltile.convert(h5ad, tmp_path / "d", progress=False, **options)
+    assert not (tmp_path / "d").exists()
+
+
+def test_comma_in_a_name(h5ad: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="comma"):
+        celltile.convert(h5ad, tmp_path / "d", obs_columns=["a,b"])
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        celltile.convert(tmp_path / "nix.h5ad", tmp_path / "d", progress=False)
+    (tmp_path / "text.h5ad").write_text("not HDF5")
+    with pytest.raises(celltile.NotRecognisedError):
+        celltile.convert(tmp_path / "text.h5ad", tmp_path / "d", progress=False)
+
+
+def test_progress(h5ad: Path, tmp_path: Path) -> None:
+    told: list[tuple[str, str, int, int]] = []
+    celltile.convert(h5ad, tmp_path / "d", progress=lambda *at: told.append(at))
+    assert {stage for stage, *_ in told} == {"count", "encode"}
+    assert all(unit == "cells" and done <= total == 1500 for _, unit, done, total in told)
+    assert told[-1][2] == 1500
+
+
+def test_exception_in_progress_stops(h5ad: Path, tmp_path: Path) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough"):
+        celltile.convert(h5ad, tmp_path / "d", progress=fail)
+
+
+def test_bar(h5ad: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+    celltile.convert(h5ad, tmp_path / "d", progress=True)
+    assert "encode" in capsys.readouterr().err
+    celltile.convert(h5ad, tmp_path / "e")
+    assert not capsys.readouterr().err
