@@ -85,20 +85,21 @@ impl TileHead {
         let Header { n_cells, nnz, .. } = self.header;
         let (mut cell, mut nonzero) = (0, 0);
         for (chunk, entry) in self.chunks.iter().enumerate() {
-            let expect = |field, found, ok: bool, expected: String| {
-                if ok { Ok(()) } else { Err(Error::ChunkTable { chunk, field, found, expected }) }
+            // The text is made of what is wrong only: a tile may have a chunk a cell.
+            let expect = |field, found, ok: bool, expected: &dyn Fn() -> String| {
+                if ok { Ok(()) } else { Err(Error::ChunkTable { chunk, field, found, expected: expected() }) }
             };
             let before = if chunk == 0 { "as the tile starts there" } else { "where the chunk before ended" };
-            expect("cell_lo", entry.cell_lo, entry.cell_lo == cell, format!("{cell}, {before}"))?;
-            expect("nnz_lo", entry.nnz_lo, entry.nnz_lo == nonzero, format!("{nonzero}, {before}"))?;
+            expect("cell_lo", entry.cell_lo, entry.cell_lo == cell, &|| format!("{cell}, {before}"))?;
+            expect("nnz_lo", entry.nnz_lo, entry.nnz_lo == nonzero, &|| format!("{nonzero}, {before}"))?;
             let in_tile = (cell..=n_cells).contains(&entry.cell_hi);
-            expect("cell_hi", entry.cell_hi, in_tile, format!("{cell} to {n_cells}"))?;
+            expect("cell_hi", entry.cell_hi, in_tile, &|| format!("{cell} to {n_cells}"))?;
             let in_indptr = usize::try_from(entry.cell_hi).ok().and_then(|cell| self.indptr.get(cell));
             let fits = in_indptr.and_then(|&offset| u64::try_from(offset).ok()) == Some(entry.nnz_hi);
             let stated = in_indptr.copied().unwrap_or_default();
-            expect("nnz_hi", entry.nnz_hi, fits, format!("{stated}, indptr[cell_hi]"))?;
+            expect("nnz_hi", entry.nnz_hi, fits, &|| format!("{stated}, indptr[cell_hi]"))?;
             let small = entry.nnz() <= MAX_CHUNK_NNZ;
-            expect("nnz_hi", entry.nnz_hi, small, "fewer than 2^32 nonzeros in a chunk".into())?;
+            expect("nnz_hi", entry.nnz_hi, small, &|| "fewer than 2^32 nonzeros in a chunk".into())?;
             entry.check_slots(chunk, &self.header)?;
             (cell, nonzero) = (entry.cell_hi, entry.nnz_hi);
         }

@@ -98,11 +98,17 @@ impl Held {
         let run = || {
             let mut decoder = Decoder::new()?;
             let mut buffer = Buffer::new(self.longest);
+            // Parsed anew only where a thread comes to another tile, which may have a tile chunk a cell.
+            let mut parsed: Option<(&TileBytes, Tile<'_>)> = None;
             while let Some(&(held, part)) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let tile = Tile::parse(&held.bytes)?;
+                let tile = match parsed.take() {
+                    Some((of, tile)) if std::ptr::eq(of, held) => tile,
+                    _ => Tile::parse(&held.bytes)?,
+                };
+                let (_, tile) = parsed.insert((held, tile));
                 match part {
                     None => tile.check_crc()?,
-                    Some(chunk) => buffer.decode(&tile, chunk, &mut decoder)?,
+                    Some(chunk) => buffer.decode(tile, chunk, &mut decoder)?,
                 }
             }
             Ok(())
