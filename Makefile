@@ -29,7 +29,7 @@ export CARGO_TERM_COLOR ?= auto
 EXTENSION := $(ROOT)/python/celltile/_native.abi3.so
 WHEELS := $(CACHE)/wheels
 
-.PHONY: help demo test test-rust test-python bench fuzz soak interop lint docs build python extension wheel wheel-test
+.PHONY: help demo test test-rust test-python bench fuzz soak interop lint docs build python extension wheel wheel-test gallery
 
 help:
 	@echo 'make demo      simulate 20,000 cells, convert, verify, inspect, export, compare'
@@ -132,6 +132,12 @@ lint: $(VENV_STAMP)
 	$(VENV)/bin/mypy
 	scripts/lint-paths
 
-docs: $(VENV_STAMP)
+docs: export PYTHONPATH := $(ROOT)/python
+docs: $(VENV_STAMP) extension
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps --locked
-	@echo 'See $(TARGET_DIR)/doc/celltile/index.html'
+	$(VENV)/bin/pdoc --docformat restructuredtext --output-directory $(TARGET_DIR)/doc/python celltile
+	@echo 'See $(TARGET_DIR)/doc/celltile/index.html and $(TARGET_DIR)/doc/python/celltile.html'
+
+gallery: export PYTHONPATH := $(ROOT)/python
+gallery: $(VENV_STAMP) extension
+	$(VENV)/bin/python scripts/gallery.py docs/pictures

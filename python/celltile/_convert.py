@@ -56,20 +56,23 @@ class Summary:
 
 
 def convert(
-    source: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     target: str | os.PathLike[str],
     *,
     overwrite: bool = False,
     progress: Progress = None,
     **options: Any,
 ) -> Summary:
-    """Convert a file that another tool wrote (h5ad, 10x h5) to a dataset at a path or URL.
+    """Convert what another tool wrote (h5ad, 10x h5, ...) to a dataset at a path or URL.
+
+    ``source`` is one input, or a list where the command takes several.
 
     ``options`` are those of the command ``celltile convert`` (see its ``--help``), with underscores:
     ``tile_size=5000``, ``preset="small"``, ``obs_columns=["donor", "cell_type"]``, ``round="nearest"``.
     Ctrl-C stops it; what it leaves is no dataset, and the next conversion replaces it.
     """
-    arguments = [os.fspath(source), "--output", os.fspath(target), *_arguments(options)]
+    sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    arguments = [*map(os.fspath, sources), "--output", os.fspath(target), *_arguments(options)]
     if overwrite:
         arguments.append("--overwrite")
     with showing(progress) as tell:

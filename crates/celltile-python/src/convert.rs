@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 
 use self::memory::{MemorySource, Raised};
 use crate::error::{Failure, Result};
-use crate::long::long;
+use crate::long::{WRITING, long};
 use crate::progress::Progress;
 
 /// Runs `celltile convert` with these arguments, and says what it did.
@@ -61,7 +61,7 @@ fn run<'py>(
         cancel: Arc::clone(&cancel),
         told: Arc::new(move |stage, unit, done, total| latest.tell(stage, unit, done, total)),
     };
-    let summary = long(py, &cancel, move || convert(hooks).map_err(ended), |py| told.tick(py))?;
+    let summary = long(py, WRITING, &cancel, move || convert(hooks).map_err(ended), |py| told.tick(py))?;
     as_dict(py, &summary)
 }
 

@@ -16,7 +16,7 @@ use self::matrix::{Read, read};
 use crate::error::Result;
 use crate::frame;
 use crate::how::How;
-use crate::long::long;
+use crate::long::{READING, long};
 use crate::per_process::PerProcess;
 use crate::progress::Progress;
 
@@ -58,7 +58,7 @@ impl Dataset {
     ) -> Result<Self> {
         let how = How::new(location, threads, verify, cache_dir, tile_cache, settings)?;
         let opening = how.clone();
-        let dataset = long(py, &Arc::default(), move || opening.open(), |_| Ok(()))?;
+        let dataset = long(py, READING, &Arc::default(), move || opening.open(), |_| Ok(()))?;
         Ok(Self { how, opened: PerProcess::new(dataset) })
     }
 
@@ -116,20 +116,20 @@ impl Dataset {
     fn var_names(&self, py: Python<'_>) -> Result<Option<Vec<String>>> {
         let dataset = self.get()?;
         let read = move || Ok(dataset.var_names()?.map(VarNames::into_names));
-        long(py, &Arc::default(), read, |_| Ok(()))
+        long(py, READING, &Arc::default(), read, |_| Ok(()))
     }
 
     /// The column of the source that each gene was; none if the dataset does not say.
     fn gene_order(&self, py: Python<'_>) -> Result<Option<Vec<i32>>> {
         let dataset = self.get()?;
         let read = move || Ok(dataset.gene_order()?.map(|order| order.columns().to_vec()));
-        long(py, &Arc::default(), read, |_| Ok(()))
+        long(py, READING, &Arc::default(), read, |_| Ok(()))
     }
 
     /// The gene table as plain parts; none if the dataset has none.
     fn var<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyDict>>> {
         let dataset = self.get()?;
-        let table = long(py, &Arc::default(), move || Ok(dataset.var()?), |_| Ok(()))?;
+        let table = long(py, READING, &Arc::default(), move || Ok(dataset.var()?), |_| Ok(()))?;
         table.map(|table| frame::to_python(py, &table)).transpose()
     }
 
@@ -144,7 +144,7 @@ impl Dataset {
                 .collect();
             Ok((fields, reader.index_column().map(str::to_owned)))
         };
-        long(py, &Arc::default(), read, |_| Ok(()))
+        long(py, READING, &Arc::default(), read, |_| Ok(()))
     }
 
     /// Columns of the obs table as plain parts, of all cells or of those named.
@@ -161,7 +161,7 @@ impl Dataset {
             Some(cells) => obs::of_cells(&dataset, &columns, &cache, cells),
             None => Ok(dataset.obs_from(&columns, &cache)?.to_table()?),
         };
-        let table = long(py, &Arc::default(), read, |_| Ok(()))?;
+        let table = long(py, READING, &Arc::default(), read, |_| Ok(()))?;
         frame::to_python(py, &table)
     }
 
@@ -207,6 +207,6 @@ impl Dataset {
             })?;
             Ok(report.faults.iter().map(ToString::to_string).collect())
         };
-        long(py, &cancel, work, |py| told.tick(py))
+        long(py, READING, &cancel, work, |py| told.tick(py))
     }
 }

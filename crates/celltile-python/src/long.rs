@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
@@ -11,14 +11,18 @@ use crate::error::{Failure, Result};
 
 /// How often the interpreter is asked for signals, and progress is told.
 const TICK: Duration = Duration::from_millis(50);
-/// How long work that was asked to stop is waited for. What waits for a network may take longer and is left to end by
-/// itself.
-const GRACE: Duration = Duration::from_secs(5);
+/// How long reading that was asked to stop is waited for. What waits for a network may take longer and is left to end by
+/// itself: nobody will look at its result.
+pub(crate) const READING: Duration = Duration::from_secs(1);
+/// How long writing is waited for, which has to clear away what it wrote.
+pub(crate) const WRITING: Duration = Duration::from_secs(60);
 
 /// Does work on a thread of its own. The calling thread holds no lock of the interpreter while it waits, looks for
-/// signals, and calls `tick`; if either raises, `cancel` is set, and the exception is what the call ends with.
+/// signals, and calls `tick`; if either raises, `cancel` is set, the work is waited for up to `grace` (or until the next
+/// signal), and the exception is what the call ends with.
 pub(crate) fn long<T: Send + 'static>(
     py: Python<'_>,
+    grace: Duration,
     cancel: &Arc<AtomicBool>,
     work: impl FnOnce() -> Result<T> + Send + 'static,
     mut tick: impl FnMut(Python<'_>) -> PyResult<()>,
@@ -44,7 +48,11 @@ pub(crate) fn long<T: Send + 'static>(
             Err(RecvTimeoutError::Timeout) => {
                 if let Err(error) = py.check_signals().and_then(|()| tick(py)) {
                     cancel.store(true, Ordering::Relaxed);
-                    let _ = wait(py, GRACE);
+                    let asked = Instant::now();
+                    while asked.elapsed() < grace
+                        && matches!(wait(py, TICK), Err(RecvTimeoutError::Timeout))
+                        && py.check_signals().is_ok()
+                    {}
                     return Err(error.into());
                 }
             }

@@ -16,7 +16,7 @@ use pyo3::types::{PyBytes, PyDict};
 use crate::dataset::Dataset;
 use crate::error::{Failure, Result};
 use crate::how::How;
-use crate::long::long;
+use crate::long::{READING, WRITING, long};
 use crate::per_process::PerProcess;
 use crate::progress::Progress;
 
@@ -69,7 +69,7 @@ impl ZarrView {
         let how = dataset.get().how().clone();
         let options = options(cut, nonzeros, zstd_level, float32)?;
         let (opening, chosen) = (how.clone(), options.clone());
-        let view = long(py, &Arc::default(), move || view(&opening, &chosen), |_| Ok(()))?;
+        let view = long(py, READING, &Arc::default(), move || view(&opening, &chosen), |_| Ok(()))?;
         Ok(Self { how, options, view: PerProcess::new(view) })
     }
 
@@ -148,7 +148,7 @@ pub(crate) fn zarr_export<'py>(
         let tell = |total, done| latest.tell("export", "chunks", done, total);
         Ok(celltile_zarr::export(&hierarchy, &storage, threads, &tell)?)
     };
-    let report = long(py, &cancel, work, |py| told.tick(py))?;
+    let report = long(py, WRITING, &cancel, work, |py| told.tick(py))?;
     let out = PyDict::new(py);
     out.set_item("objects", report.objects)?;
     out.set_item("bytes", report.bytes)?;

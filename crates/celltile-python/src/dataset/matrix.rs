@@ -10,7 +10,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use crate::error::Result;
-use crate::long::long;
+use crate::long::{READING, long};
 
 /// Nonzeros of a local dataset that are decoded without a thread of their own: a few hundredths of a second.
 const QUICK: u64 = 1 << 21;
@@ -82,7 +82,7 @@ fn read_as<C: Count + Element + Send + 'static>(
     };
     // On a thread of its own where it may take long.
     let Csr { indptr, genes, counts } =
-        if quick { py.detach(work)? } else { long(py, &cancel, work, |_| Ok(()))? };
+        if quick { py.detach(work)? } else { long(py, READING, &cancel, work, |_| Ok(()))? };
     let arrays = (indptr.into_pyarray(py), genes.into_pyarray(py), counts.into_pyarray(py));
     Ok(arrays.into_py_any(py)?)
 }
