@@ -300,8 +300,24 @@ impl OpenChunk<'_> {
     ) -> Result<()> {
         match gene_map {
             None => self.append_all_genes(cells, out),
-            Some(map) => self.append_mapped(cells, map, out),
+            Some(map) => self.append_mapped(cells, map, |_| (), out),
         }
+    }
+
+    /// As [`OpenChunk::append_cells`] with a gene map, and hands on the sum of each cell's counts over all genes, those
+    /// that the map drops among them.
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenChunk::append_cells`].
+    pub fn append_mapped_cells<C: Count>(
+        &mut self,
+        cells: Range<usize>,
+        gene_map: &[i32],
+        total: impl FnMut(u64),
+        out: &mut Csr<C>,
+    ) -> Result<()> {
+        self.append_mapped(cells, gene_map, total, out)
     }
 
     fn append_all_genes<C: Count>(&self, cells: Range<usize>, out: &mut Csr<C>) -> Result<()> {
@@ -324,7 +340,13 @@ impl OpenChunk<'_> {
         Ok(())
     }
 
-    fn append_mapped<C: Count>(&mut self, cells: Range<usize>, map: &[i32], out: &mut Csr<C>) -> Result<()> {
+    fn append_mapped<C: Count>(
+        &mut self,
+        cells: Range<usize>,
+        map: &[i32],
+        mut total: impl FnMut(u64),
+        out: &mut Csr<C>,
+    ) -> Result<()> {
         let n_genes = to_usize("n_genes", self.part.n_genes.into())?;
         if map.len() != n_genes {
             return Err(Error::Buffer { what: "gene map", found: map.len(), expected: n_genes });
@@ -341,6 +363,8 @@ impl OpenChunk<'_> {
             };
             part.genes(self.kernel, self.gaps.range(part.positions.clone()), self.gexc, genes)?;
             part.counts(self.kernel, self.vals.range(part.positions.clone()), self.vexc, true, counts)?;
+            // Fewer than 2^32 counts below 2^31 each.
+            total(counts.iter().map(|count| u64::from(count.unsigned_abs())).sum());
             let old = out.nnz();
             for (gene, count) in genes.iter().zip(counts.iter()) {
                 let new = usize::try_from(*gene).ok().and_then(|gene| map.get(gene)).copied().unwrap_or(-1);

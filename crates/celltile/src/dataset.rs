@@ -1,5 +1,6 @@
 //! A dataset, open for reading.
 
+mod chunks;
 mod lru;
 mod pool;
 mod read;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use celltile_grid::Axis;
 use celltile_tile::{Count, Csr, TileHead};
 
+pub use self::chunks::{ChunkReader, TileHandle};
 use self::pool::Pool;
 use self::read::Plan;
 use self::tiles::Tiles;

@@ -25,9 +25,10 @@ mod host;
 mod recorded;
 
 pub use celltile_tile::{
-    ChunkCut, Compression, Count, Csr, CsrView, Decoder, EncodeOptions, Preset, Tile, TileHead,
+    ChunkCut, Compression, Count, Csr, CsrView, Decoder, EncodeOptions, Error as TileError, OpenChunk,
+    Preset, Tile, TileHead,
 };
-pub use dataset::{Dataset, OpenOptions, ReadOptions, TileBytes, Verify};
+pub use dataset::{ChunkReader, Dataset, OpenOptions, ReadOptions, TileBytes, TileHandle, Verify};
 pub use error::{Error, ErrorKind, Result};
 pub use manifest::Manifest;
 pub use writer::{DatasetWriter, WriterOptions, Written};

@@ -14,7 +14,7 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let unavailable = |e: celltile_tile::Error| Error::Argument {
             what: "decoder",
             found: e.to_string(),

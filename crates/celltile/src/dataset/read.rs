@@ -304,6 +304,17 @@ fn open_all(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Result<Vec<Arc<OpenTi
         .collect())
 }
 
+/// As [`open_all`], with an answer for each tile.
+pub(super) fn open_each(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Vec<Result<Arc<OpenTile>>> {
+    match open_all(tiles, pool, needed) {
+        Ok(open) => open.into_iter().map(Ok).collect(),
+        // One after the other, so that each is given its own error.
+        Err(_) => {
+            needed.iter().map(|&tile| tiles.opened(tile).map_or_else(|| tiles.open(tile, None), Ok)).collect()
+        }
+    }
+}
+
 /// Takes tiles off the front; from a remote storage, fetches what is read of them first, all at once.
 fn fetch_heads<T>(
     tiles: &Tiles,
@@ -331,7 +342,7 @@ fn fetch_heads<T>(
     Ok(batch)
 }
 
-fn read_many(tiles: &Tiles, wanted: &[(String, Range<u64>, usize)]) -> Vec<Result<Bytes>> {
+pub(super) fn read_many(tiles: &Tiles, wanted: &[(String, Range<u64>, usize)]) -> Vec<Result<Bytes>> {
     let requests: Vec<ReadRequest<'_>> =
         wanted.iter().map(|(key, range, _)| ReadRequest { key, range: range.clone() }).collect();
     tiles.storage.read_many(&requests)

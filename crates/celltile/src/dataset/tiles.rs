@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use celltile_tile::layout::{CHUNK_ENTRY_LEN, HEADER_LEN, Header};
+use celltile_tile::layout::{CHUNK_ENTRY_LEN, ChunkEntry, HEADER_LEN, Header};
 use celltile_tile::{ChunkFrames, Tile, TileHead, frames_crc, head_crc};
 
 use super::{OpenOptions, Verify};
@@ -95,6 +95,67 @@ impl Tiles {
     pub(super) fn first_read(&self, tile: u64) -> Result<Range<u64>> {
         let recorded = self.recorded(tile)?;
         Ok(0..if self.fetches_whole() { recorded.bytes } else { self.head_guess(&recorded) })
+    }
+
+    /// Header and chunk table of a tile, as they stand in the object: the cells at which its chunks begin, and one past
+    /// the last. Only what is needed to cut the tile is read and checked; opening the tile checks the rest.
+    pub(super) fn chunk_bounds(&self, tile: u64, fetched: Option<&[u8]>) -> Result<Vec<u64>> {
+        if let Some(open) = self.opened(tile) {
+            return Ok(bounds(open.head.chunks()));
+        }
+        let recorded = self.recorded(tile)?;
+        let fault = |e| self.fault(tile, e);
+        let object = self.object(tile)?;
+        let start = match fetched {
+            Some(bytes) => bytes.to_vec(),
+            None => read(object.as_ref(), 0, self.table_guess(&recorded))?,
+        };
+        let header = Header::parse(&start, recorded.bytes).map_err(fault)?;
+        self.compare(tile, &recorded, &header)?;
+        let range = HEADER_LEN as u64..header.table_range().end;
+        let inside = usize::try_from(range.end).ok().and_then(|end| start.get(HEADER_LEN..end));
+        let table = match inside {
+            Some(bytes) => bytes.to_vec(),
+            // Within the tile: the header was checked.
+            None => read(object.as_ref(), range.start, range.end.saturating_sub(range.start))?,
+        };
+        let chunks: Vec<ChunkEntry> = table.as_chunks().0.iter().map(ChunkEntry::parse).collect();
+        let mut end = 0;
+        for (chunk, entry) in chunks.iter().enumerate() {
+            for (field, found, ok) in [
+                ("cell_lo", entry.cell_lo, entry.cell_lo == end),
+                ("cell_hi", entry.cell_hi, (end..=header.n_cells).contains(&entry.cell_hi)),
+            ] {
+                if !ok {
+                    let expected = format!("{end} to {}", header.n_cells);
+                    return Err(fault(celltile_tile::Error::ChunkTable { chunk, field, found, expected }));
+                }
+            }
+            end = entry.cell_hi;
+        }
+        if end != header.n_cells {
+            let chunk = chunks.len().saturating_sub(1);
+            let expected = format!("{}, the end of the tile", header.n_cells);
+            return Err(fault(celltile_tile::Error::ChunkTable {
+                chunk,
+                field: "cell_hi",
+                found: end,
+                expected,
+            }));
+        }
+        Ok(bounds(&chunks))
+    }
+
+    /// The bytes with which [`chunk_bounds`](Self::chunk_bounds) begins.
+    pub(super) fn table_read(&self, tile: u64) -> Result<Range<u64>> {
+        let recorded = self.recorded(tile)?;
+        Ok(0..self.table_guess(&recorded))
+    }
+
+    /// Where a tile's chunk table most likely ends.
+    fn table_guess(&self, recorded: &Recorded) -> u64 {
+        let table = self.manifest.n_chunks.min(recorded.cells).saturating_mul(CHUNK_ENTRY_LEN as u64);
+        (HEADER_LEN as u64).saturating_add(table).min(recorded.bytes)
     }
 
     /// Whether a tile can only be checked by fetching all of it.
@@ -343,6 +404,11 @@ impl Tiles {
             _ => Err(Error::OutOfRange { what: "tile", index: tile, len: m.n_tiles() }),
         }
     }
+}
+
+/// Where chunks begin, and where the last one ends.
+fn bounds(chunks: &[ChunkEntry]) -> Vec<u64> {
+    std::iter::once(0).chain(chunks.iter().map(|entry| entry.cell_hi)).collect()
 }
 
 struct HeadParts {

@@ -1,0 +1,140 @@
+//! Tile chunks by number: for those who bring threads and memory of their own.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use celltile_tile::{OpenChunk, TileHead};
+
+use super::Dataset;
+use super::pool::Worker;
+use super::read::{open_each, read_many};
+use super::tiles::OpenTile;
+use crate::error::{Error, Result};
+use crate::keys;
+
+/// A tile of an open dataset whose head is known and checked. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct TileHandle(Arc<OpenTile>);
+
+impl TileHandle {
+    /// The tile's number.
+    #[must_use]
+    pub fn index(&self) -> u64 {
+        self.0.index
+    }
+
+    /// Header, chunk table and indptr.
+    #[must_use]
+    pub fn head(&self) -> &TileHead {
+        &self.0.head
+    }
+}
+
+/// A decoder and memory for frames, used again from tile chunk to tile chunk: keep one a thread.
+#[derive(Debug)]
+pub struct ChunkReader(Worker);
+
+impl ChunkReader {
+    /// A reader for one thread.
+    ///
+    /// # Errors
+    /// [`Error::Argument`](Error::Argument) if there is no memory for a zstd context.
+    pub fn new() -> Result<Self> {
+        Worker::new().map(Self)
+    }
+}
+
+impl Dataset {
+    /// The cells at which the chunks of tiles begin, numbered within each tile, and one past the last: what is needed to
+    /// plan which cells are read together. Reads headers and chunk tables, and checks no checksums: opening a tile does.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`](Error::OutOfRange) past the last tile, [`Error::Tile`](Error::Tile) or
+    /// [`Error::TileMismatch`](Error::TileMismatch) for a damaged table, or what the storage reports.
+    pub fn chunk_bounds(&self, tiles: &[u64]) -> Result<Vec<Vec<u64>>> {
+        let mut bounds = Vec::with_capacity(tiles.len());
+        // Tables of tens of kilobytes each.
+        for some in tiles.chunks(256) {
+            let fetched = if self.tiles.storage.is_remote() {
+                let wanted = some
+                    .iter()
+                    .map(|&tile| Ok((keys::tile(tile), self.tiles.table_read(tile)?, 0)))
+                    .collect::<Result<Vec<(String, Range<u64>, usize)>>>()?;
+                read_many(&self.tiles, &wanted).into_iter().map(|b| b.map(Some)).collect::<Result<_>>()?
+            } else {
+                vec![None; some.len()]
+            };
+            for (&tile, fetched) in some.iter().zip(fetched) {
+                let fetched: Option<Bytes> = fetched;
+                bounds.push(self.tiles.chunk_bounds(tile, fetched.as_deref())?);
+            }
+        }
+        Ok(bounds)
+    }
+
+    /// Opens tiles, many at once, with an answer for each: their heads are read and checked, and what else
+    /// [`Verify`](super::Verify) asks for.
+    #[must_use]
+    pub fn open_tiles(&self, tiles: &[u64]) -> Vec<Result<TileHandle>> {
+        open_each(&self.tiles, &self.pool, tiles).into_iter().map(|open| open.map(TileHandle)).collect()
+    }
+
+    /// The frames of tile chunks, all fetched at once, where that saves round trips; `None` for those that are best read
+    /// when they are decoded.
+    #[must_use]
+    pub fn fetch_chunks(&self, chunks: &[(&TileHandle, usize)]) -> Vec<Result<Option<Bytes>>> {
+        let mut answers: Vec<Result<Option<Bytes>>> = chunks.iter().map(|_| Ok(None)).collect();
+        if !self.tiles.storage.is_remote() {
+            return answers;
+        }
+        let mut wanted = Vec::new();
+        for (at, (TileHandle(tile), chunk)) in chunks.iter().enumerate() {
+            if tile.is_resident() {
+                continue;
+            }
+            match tile.head.frames_span(*chunk) {
+                Ok(span) => wanted.push((keys::tile(tile.index), span, at)),
+                Err(error) => {
+                    if let Some(answer) = answers.get_mut(at) {
+                        *answer = Err(self.tiles.fault(tile.index, error));
+                    }
+                }
+            }
+        }
+        for (found, (_, _, at)) in read_many(&self.tiles, &wanted).into_iter().zip(&wanted) {
+            if let Some(answer) = answers.get_mut(*at) {
+                *answer = found.map(Some);
+            }
+        }
+        answers
+    }
+
+    /// An error of a tile's bytes, with its place.
+    #[must_use]
+    pub fn tile_error(&self, tile: u64, source: celltile_tile::Error) -> Error {
+        self.tiles.fault(tile, source)
+    }
+
+    /// Reads and inflates a tile chunk, checks it, and hands it on. `fetched` is what
+    /// [`fetch_chunks`](Self::fetch_chunks) gave for it.
+    ///
+    /// # Errors
+    /// [`Error::Tile`](Error::Tile) or [`Error::Checksum`](Error::Checksum) for damaged data, also what
+    /// `decode` returns; or what the storage reports.
+    pub fn with_chunk<T>(
+        &self,
+        reader: &mut ChunkReader,
+        tile: &TileHandle,
+        chunk: usize,
+        fetched: Option<&[u8]>,
+        round_counts: bool,
+        decode: impl FnOnce(&mut OpenChunk<'_>) -> celltile_tile::Result<T>,
+    ) -> Result<T> {
+        let Worker { decoder, buffer } = &mut reader.0;
+        decoder.set_round_counts(round_counts);
+        self.tiles.with_frames(&tile.0, chunk, fetched, buffer, |frames| {
+            decode(&mut decoder.open_chunk(&tile.0.head, chunk, frames)?)
+        })
+    }
+}
