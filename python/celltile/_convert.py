@@ -72,7 +72,7 @@ def convert(
     Ctrl-C stops it; what it leaves is no dataset, and the next conversion replaces it.
     """
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    arguments = [*map(os.fspath, sources), "--output", os.fspath(target), *_arguments(options)]
+    arguments = [*(os.fspath(path) for path in sources), "--output", os.fspath(target), *_arguments(options)]
     if overwrite:
         arguments.append("--overwrite")
     with showing(progress) as tell:

@@ -1,9 +1,21 @@
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = [
+    "VERSION",
+    "Dataset",
+    "Grid",
+    "ZarrView",
+    "convert",
+    "error_kinds",
+    "run_cli",
+    "write",
+    "zarr_export",
+]
 
 VERSION: str
 
@@ -34,6 +46,7 @@ def zarr_export(
     progress: _Progress | None = None,
 ) -> dict[str, Any]: ...
 
+@final
 class Dataset:
     def __new__(
         cls,
@@ -87,6 +100,7 @@ class Dataset:
     ) -> _Matrix: ...
     def verify(self, *, strict: bool = False, progress: _Progress | None = None) -> list[str]: ...
 
+@final
 class ZarrView:
     def __new__(
         cls,
@@ -105,6 +119,7 @@ class ZarrView:
     @property
     def left_out(self) -> list[str]: ...
 
+@final
 class Grid:
     def __new__(
         cls, shape: Sequence[int], chunks: Sequence[int | Sequence[int | tuple[int, int]]]
@@ -131,4 +146,4 @@ class Grid:
     def split(self, axis: int, chunk: int, at: int) -> None: ...
     def merge(self, axis: int, start: int, stop: int) -> None: ...
     def copy(self) -> Grid: ...
-    def __eq__(self, other: object) -> bool: ...
+    def __eq__(self, value: object, /) -> bool: ...

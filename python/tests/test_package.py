@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ONLY_NUMPY = """
 import sys
 class Blocker:
@@ -51,3 +53,10 @@ def test_typed() -> None:
 
     assert (Path(celltile.__file__).parent / "py.typed").exists()
     assert (Path(celltile.__file__).parent / "_native.pyi").exists()
+
+
+def test_stub_is_what_the_module_has() -> None:
+    pytest.importorskip("mypy")
+    line = [sys.executable, "-m", "mypy.stubtest", "--ignore-disjoint-bases", "celltile._native"]
+    done = subprocess.run(line, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout

@@ -95,7 +95,7 @@ def test_same_as_local(url: str, dataset: Path) -> None:
     pytest.importorskip("pandas")
     assert remote.obs().equals(local.obs())
     assert remote.var.equals(local.var)
-    remote.verify()
+    remote.verify(strict=True)
     assert remote.location == url
     assert pickle.loads(pickle.dumps(remote))._options == remote._options
 
@@ -107,6 +107,7 @@ def test_tiles_are_kept(url: str, tmp_path: Path) -> None:
     Handler.requests.clear()
     again = celltile.open(url, **kept)  # type: ignore[arg-type]
     assert total(again, 0, 1500) == expected
+    assert again.arrays([1400, 3])[2].tolist() == first.arrays([1400, 3])[2].tolist()
     assert not [path for path in Handler.requests if path.endswith(".dct")]
 
 

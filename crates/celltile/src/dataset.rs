@@ -50,7 +50,7 @@ pub struct OpenOptions {
     pub open_files: u64,
     /// How requests to a remote storage are made; used where a URL is opened.
     pub remote: RemoteOptions,
-    /// Where tiles of a remote storage are kept once they have been fetched as a whole; nowhere by default.
+    /// Where tiles of a remote storage are kept: each is fetched whole when it is first touched. Nowhere by default.
     pub tile_cache: Option<Arc<TileCache>>,
 }
 

@@ -30,6 +30,8 @@ pub(super) struct Tiles {
     objects: Lru<Arc<dyn Object>>,
     /// Tiles whose CRC was found right since the dataset was opened.
     sound: Vec<AtomicBool>,
+    /// Tiles that were fetched whole since the dataset was opened, so that a cache of tiles has them; none without one.
+    kept: Option<Vec<AtomicBool>>,
     checksums: Mutex<Option<Arc<ChecksumFile>>>,
 }
 
@@ -67,12 +69,15 @@ struct Recorded {
 
 impl Tiles {
     pub(super) fn new(storage: Arc<dyn Storage>, manifest: Arc<Manifest>, options: &OpenOptions) -> Self {
+        let flags = || manifest.tile_cells.iter().map(|_| AtomicBool::new(false)).collect();
+        let kept = (options.tile_cache.is_some() && storage.is_remote()).then(flags);
         Self {
+            kept,
             storage,
             verify: options.verify,
             heads: Lru::new(options.head_cache),
             objects: Lru::new(options.open_files),
-            sound: manifest.tile_cells.iter().map(|_| AtomicBool::new(false)).collect(),
+            sound: flags(),
             checksums: Mutex::new(None),
             manifest,
         }
@@ -94,7 +99,21 @@ impl Tiles {
     /// The bytes with which [`open`](Self::open) begins.
     pub(super) fn first_read(&self, tile: u64) -> Result<Range<u64>> {
         let recorded = self.recorded(tile)?;
-        Ok(0..if self.fetches_whole() { recorded.bytes } else { self.head_guess(&recorded) })
+        let whole = self.fetches_whole() || self.is_to_be_kept(tile);
+        Ok(0..if whole { recorded.bytes } else { self.head_guess(&recorded) })
+    }
+
+    /// Whether a tile is to be fetched whole so that the cache of tiles has it: once as long as the dataset is open.
+    fn is_to_be_kept(&self, tile: u64) -> bool {
+        let flag = self.kept.as_ref().zip(usize::try_from(tile).ok()).and_then(|(kept, at)| kept.get(at));
+        flag.is_some_and(|kept| !kept.load(Ordering::Acquire))
+    }
+
+    fn set_kept(&self, tile: u64) {
+        let flag = self.kept.as_ref().zip(usize::try_from(tile).ok()).and_then(|(kept, at)| kept.get(at));
+        if let Some(kept) = flag {
+            kept.store(true, Ordering::Release);
+        }
     }
 
     /// Header and chunk table of a tile, as they stand in the object: the cells at which its chunks begin, and one past
@@ -255,6 +274,12 @@ impl Tiles {
             let (bytes, head) = self.read_whole(tile, fetched)?;
             return Ok(OpenTile { index: tile, head, chunk_crcs: None, whole: Some(bytes) });
         }
+        if self.is_to_be_kept(tile) {
+            let (_, head) = self.read_whole(tile, fetched)?;
+            self.set_kept(tile);
+            let chunk_crcs = self.chunk_crcs(tile, checksums, head.n_chunks() as u64)?;
+            return Ok(OpenTile { index: tile, head, chunk_crcs, whole: None });
+        }
         let object = self.object(tile)?;
         if !self.storage.is_remote() {
             let found = object.size()?;
@@ -268,22 +293,35 @@ impl Tiles {
         if let Some(checksums) = &checksums {
             let found = head_crc(&parts.header_and_table, &parts.indptr);
             self.compare_crc(tile, || "the tile's head".to_owned(), found, checksums.head)?;
-            let (found, expected) = (checksums.chunks.len() as u64, u64::from(parts.header.n_chunks));
-            if found != expected {
-                return Err(Error::File {
-                    path: self.storage.locate(keys::TILE_CHECKSUMS),
-                    what: format!("n_chunks of tile {tile}"),
-                    found: found.to_string(),
-                    expected: format!("{expected}, as the tile has"),
-                });
-            }
         }
+        let whole_crc = self.verify == Verify::Full && checksums.is_none();
+        let chunk_crcs = self.chunk_crcs(tile, checksums, u64::from(parts.header.n_chunks))?;
         let head = TileHead::parse(&parts.header_and_table, &parts.indptr, recorded.bytes)
             .map_err(|e| self.fault(tile, e))?;
-        if self.verify == Verify::Full && checksums.is_none() {
+        if whole_crc {
             self.check_crc(tile, object.as_ref(), head.header())?;
         }
-        Ok(OpenTile { index: tile, head, chunk_crcs: checksums.map(|c| c.chunks), whole: None })
+        Ok(OpenTile { index: tile, head, chunk_crcs, whole: None })
+    }
+
+    /// The recorded CRCs of a tile's chunks, one a chunk, if there are any.
+    fn chunk_crcs(
+        &self,
+        tile: u64,
+        checksums: Option<TileChecksums>,
+        expected: u64,
+    ) -> Result<Option<Vec<u32>>> {
+        let Some(TileChecksums { chunks, .. }) = checksums else { return Ok(None) };
+        let found = chunks.len() as u64;
+        if found == expected {
+            return Ok(Some(chunks));
+        }
+        Err(Error::File {
+            path: self.storage.locate(keys::TILE_CHECKSUMS),
+            what: format!("n_chunks of tile {tile}"),
+            found: found.to_string(),
+            expected: format!("{expected}, as the tile has"),
+        })
     }
 
     /// Reads header, chunk table and indptr: one read where they lie as this crate's writer lays them.
