@@ -128,6 +128,8 @@ def write(
     refused, all at once; ``obs_mixed="string"`` makes text of those that mix types, and ``obs_datetime``
     says what becomes of dates. The other options are those of :func:`convert` that are about encoding.
     """
+    if not hasattr(adata, "obs") or not hasattr(adata, "raw"):
+        raise TypeError(f"expected an AnnData object, found {type(adata).__name__}")
     name, why, values, var = _choose(adata, matrix)
     genes = texts_of(var.index)
     obs_parts = from_pandas(adata.obs, "obs", mixed=obs_mixed, datetimes=obs_datetime)

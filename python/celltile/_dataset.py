@@ -58,7 +58,7 @@ class Dataset:
         threads: int | None = None,
         settings: Mapping[str, str] | None = None,
     ) -> None:
-        location = os.fspath(location)
+        location = os.fsdecode(location)
         if not is_url(location):
             # Another process may be elsewhere.
             location = os.path.abspath(location)

@@ -26,31 +26,43 @@ def choose(key: Any, length: int, what: str) -> Chosen:
         return _of_slice(key, length, what)
     if isinstance(key, range):
         key = np.arange(key.start, key.stop, key.step, dtype=np.int64)
-    if isinstance(key, (bool, np.bool_)):
-        raise TypeError(
-            f"{what}s are chosen by integers, a slice, or a mask of {length} booleans, not by one bool"
-        )
+    if isinstance(key, (bool, np.bool_, str, bytes)):
+        raise TypeError(_not_by(what, f"one {type(key).__name__}"))
     if isinstance(key, (int, np.integer)):
         index = _check(np.array([key], dtype=object), length, what)[0]
         return range(int(index), int(index) + 1)
-    if isinstance(key, (str, bytes)):
-        raise TypeError(f"{what}s are chosen by integers, a slice or a mask, not by text")
     array = np.asarray(key)
+    if array.ndim == 0:
+        raise TypeError(_not_by(what, type(key).__name__))
     if array.ndim != 1:
         raise ArgumentError(f"{what}s: an array of {array.ndim} dimensions, expected 1")
-    if array.size == 0 and array.dtype != np.bool_:
-        return np.empty(0, dtype=np.int64)
-    if array.dtype == np.dtype(object) and all(isinstance(x, (bool, np.bool_)) for x in array):
-        array = array.astype(bool)
+    if array.dtype == np.dtype(object) or array.size == 0:
+        array = _of_objects(array, what)
     if array.dtype == np.bool_:
         if len(array) != length:
             raise OutOfRangeError(f"a mask of {len(array)} booleans for {length} {what}s")
         return np.flatnonzero(array).astype(np.int64, copy=False)
-    if array.dtype.kind not in "iu" and not (
-        array.dtype == np.dtype(object) and all(isinstance(x, (int, np.integer)) for x in array)
-    ):
-        raise TypeError(f"{what}s are chosen by integers, a slice or a mask, not by {array.dtype}")
+    if array.dtype.kind not in "iuO":
+        raise TypeError(_not_by(what, str(array.dtype)))
     return _check(array, length, what)
+
+
+def _not_by(what: str, found: str) -> str:
+    return f"{what}s are chosen by integers, a slice or a mask, not by {found}"
+
+
+def _of_objects(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """An array without a type of its own as one of booleans, or of integers that may be of any size."""
+    if array.dtype == np.bool_:
+        return array
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if all(isinstance(x, (bool, np.bool_)) for x in array):
+        return array.astype(bool)
+    wrong = next((x for x in array if not isinstance(x, (int, np.integer))), None)
+    if wrong is not None or any(isinstance(x, bool) for x in array):
+        raise TypeError(_not_by(what, f"a mix with {type(wrong).__name__}"))
+    return array
 
 
 def _of_slice(key: slice, length: int, what: str) -> Chosen:

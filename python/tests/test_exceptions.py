@@ -125,7 +125,7 @@ def test_sound(dataset: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"verify": "some"}, {"threads": 0}, {"cache_tiles": -1}],
+    [{"verify": "some"}, {"threads": 0}, {"threads": 1025}, {"cache_tiles": -1}],
     ids=lambda options: next(iter(options)),
 )
 def test_bad_options(dataset: Path, options: dict[str, object]) -> None:

@@ -227,6 +227,11 @@ def test_same_bytes_as_the_file(h5ad: Path, tmp_path: Path, source: Any) -> None
         assert (tmp_path / "d" / tile).read_bytes() == (tmp_path / "e" / tile).read_bytes()
 
 
+def test_something_else(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="expected an AnnData object, found csr_matrix"):
+        celltile.write(sparse.csr_matrix((3, 3)), tmp_path / "d")
+
+
 def test_occupied(tmp_path: Path) -> None:
     celltile.write(adata(counts()), tmp_path / "d", progress=False)
     with pytest.raises(FileExistsError, match="overwrite"):

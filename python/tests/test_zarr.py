@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import os
 import pickle
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +61,35 @@ def test_store(dataset: Path) -> None:
         zarr.open_group(store, mode="r+").create_array("x", shape=(1,), dtype="int8")
 
 
+def test_store_after_a_fork(dataset: Path) -> None:
+    """A forked child makes chunks of its own, whatever threads its parent had."""
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    ds = celltile.open(dataset)
+    view = ds.zarr_store(cut="regular", nonzeros=1000, zstd_level=1)._view
+    values = {key: view.get(key) for key in view.list_prefix("")}
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            code = 0 if {key: view.get(key) for key in view.list_prefix("")} == values else 2
+        finally:
+            os._exit(code)
+    deadline = time.monotonic() + 60
+    while not (done := os.waitpid(child, os.WNOHANG))[0]:
+        if time.monotonic() > deadline:
+            os.kill(child, signal.SIGKILL)
+            pytest.fail("a forked child hangs")
+        time.sleep(0.02)
+    assert done[1] == 0
+
+
 def test_bad_options(dataset: Path, tmp_path: Path) -> None:
     ds = celltile.open(dataset)
     with pytest.raises(ValueError, match="cut"):
         ds.zarr_store(cut="middle")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="nonzeros"):
+        ds.zarr_store(nonzeros=0)
     (tmp_path / "there").write_text("something")
     with pytest.raises(celltile.ZarrError, match="not empty"):
         ds.to_zarr(tmp_path, progress=False)

@@ -9,6 +9,9 @@ use celltile::{OpenOptions, Verify};
 
 use crate::error::{Failure, Result};
 
+/// More threads than that are a mistake, which costs a machine dear.
+const MOST_THREADS: usize = 1024;
+
 /// How a dataset is opened: enough to open it again.
 #[derive(Debug, Clone)]
 pub(crate) struct How {
@@ -38,8 +41,8 @@ impl How {
                 return Err(Failure::Argument(message));
             }
         };
-        if threads == Some(0) {
-            return Err(Failure::Argument("threads: found 0, expected at least 1".to_owned()));
+        if let Some(threads) = threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+            return Err(Failure::Argument(format!("threads: found {threads}, expected 1 to {MOST_THREADS}")));
         }
         Ok(Self { location, threads, verify, cache_dir, tile_cache, settings })
     }

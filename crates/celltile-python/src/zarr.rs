@@ -21,6 +21,9 @@ use crate::per_process::PerProcess;
 use crate::progress::Progress;
 
 fn options(cut: &str, nonzeros: u64, zstd_level: Option<i32>, float32: bool) -> Result<StoreOptions> {
+    if nonzeros == 0 {
+        return Err(Failure::Argument("nonzeros: found 0, expected at least 1".to_owned()));
+    }
     let cut = match cut {
         "tile" => Cut::Tile,
         "chunk" => Cut::TileChunk { nonzeros },
