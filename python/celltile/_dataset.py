@@ -429,8 +429,8 @@ class Dataset:
         """The dataset as a read-only store of zarr-python: what :meth:`to_zarr` would write, made when it
         is asked for.
 
-        zarr-python reads rectilinear grids from version 3.1.7 on, with
-        ``zarr.config.set({"array.rectilinear_chunks": True})``; ``cut="regular"`` needs neither.
+        zarr-python 3.4 reads rectilinear grids once it is told to, by
+        ``zarr.config.set({"array.rectilinear_chunks": True})``; ``cut="regular"`` is for those that do not.
         """
         need("zarr", "a Zarr store")
         module = need("celltile._zarr", "a Zarr store")

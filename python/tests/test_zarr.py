@@ -61,6 +61,20 @@ def test_store(dataset: Path) -> None:
         zarr.open_group(store, mode="r+").create_array("x", shape=(1,), dtype="int8")
 
 
+def test_rectilinear_store(dataset: Path) -> None:
+    version = tuple(int(x) for x in zarr.__version__.split(".")[:2])
+    if version < (3, 4):
+        pytest.skip("this zarr-python knows no rectilinear grids")
+    ds = celltile.open(dataset)
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        for cut in ("tile", "chunk"):
+            store = ds.zarr_store(cut=cut, nonzeros=2000)  # type: ignore[arg-type]
+            data = zarr.open_group(store, mode="r")["X/data"]
+            np.testing.assert_array_equal(data[17:9000], ds.arrays()[2][17:9000])
+            found = anndata.read_zarr(store)
+            assert (ds.csr() != found.X).nnz == 0
+
+
 def test_store_after_a_fork(dataset: Path) -> None:
     """A forked child makes chunks of its own, whatever threads its parent had."""
     if not hasattr(os, "fork"):
