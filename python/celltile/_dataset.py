@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from celltile import _native
 from celltile._exceptions import ArgumentError, NoColumnError, VerificationError
 from celltile._frames import to_pandas
+from celltile._matrix import CountType, read, width
 from celltile._optional import need
 from celltile._progress import Progress, showing
 from celltile._selection import Chosen, choose, choose_genes
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from celltile._zarr import ZarrStore
-
-CountType: TypeAlias = Literal["int32", "float32"]
 
 _GIB = 1 << 30
 
@@ -283,15 +282,16 @@ class Dataset:
         """
         sparse = need("scipy.sparse", "a sparse matrix")
         chosen = self._genes(genes)
-        indptr, indices, data, sorted_ = self._read(
-            choose(cells, self.n_cells, "cell"), chosen, dtype, round_counts
+        indptr, indices, data, ordered = read(
+            self._native, choose(cells, self.n_cells, "cell"), chosen, dtype, round_counts
         )
         if len(data) < 1 << 31:
             # What SciPy would choose; it takes the other two as they are.
             indptr = indptr.astype(np.int32)
-        width, repeat = _width(chosen)
-        matrix = sparse.csr_matrix((data, indices, indptr), shape=(len(indptr) - 1, width), copy=False)
-        if not sorted_:
+        columns, repeat = width(chosen)
+        shape = len(indptr) - 1, columns
+        matrix = sparse.csr_matrix((data, indices, indptr), shape=shape, copy=False)
+        if not ordered:
             matrix.sort_indices()
         return matrix if repeat is None else matrix[:, repeat]
 
@@ -309,43 +309,12 @@ class Dataset:
         within a cell they come in the dataset's order. A gene may be chosen once.
         """
         chosen = self._genes(genes)
-        if _width(chosen)[1] is not None:
+        if width(chosen)[1] is not None:
             raise ArgumentError("genes: a gene is chosen more than once, which arrays() does not do")
-        indptr, indices, data, _ = self._read(
-            choose(cells, self.n_cells, "cell"), chosen, dtype, round_counts
+        indptr, indices, data, _ = read(
+            self._native, choose(cells, self.n_cells, "cell"), chosen, dtype, round_counts
         )
         return indptr, indices, data
-
-    def _read(
-        self, cells: Chosen, genes: Chosen, dtype: CountType, round_counts: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[Any], bool]:
-        if dtype not in ("int32", "float32"):
-            raise ArgumentError(f"dtype: found {dtype!r}, expected 'int32' or 'float32'")
-        gene_map, ordered = self._gene_map(genes)
-        options: dict[str, Any] = {
-            "float32": dtype == "float32",
-            "gene_map": gene_map,
-            "round_counts": round_counts,
-        }
-        if isinstance(cells, range):
-            return *self._native.rows(cells.start, cells.stop, **options), ordered
-        if len(cells) > 1 and np.array_equal(cells, np.arange(cells[0], cells[0] + len(cells))):
-            return *self._native.rows(int(cells[0]), int(cells[-1]) + 1, **options), ordered
-        return *self._native.gather(cells.astype(np.uint64), **options), ordered
-
-    def _gene_map(self, genes: Chosen) -> tuple[NDArray[np.int32] | None, bool]:
-        """New numbers of all genes, and whether they increase."""
-        if isinstance(genes, range):
-            if len(genes) == self.n_genes:
-                return None, True
-            genes = np.arange(genes.start, genes.stop)
-        gene_map = np.full(self.n_genes, -1, dtype=np.int32)
-        # Each gene once, where it was first chosen.
-        unique, first = np.unique(genes, return_index=True)
-        new = np.empty(len(unique), dtype=np.int32)
-        new[np.argsort(first, kind="stable")] = np.arange(len(unique))
-        gene_map[unique] = new
-        return gene_map, bool(np.all(np.diff(new) > 0))
 
     def __getitem__(self, key: Any) -> anndata.AnnData:
         if isinstance(key, tuple):
@@ -471,18 +440,6 @@ def _tile_cache(cache_dir: str | None, cache_tiles: bool | int) -> tuple[str, in
         home = xdg if os.path.isabs(xdg) else os.path.join(os.path.expanduser("~"), ".cache")
         cache_dir = os.environ.get("DELTACELLS_CACHE") or os.path.join(home, "deltacells")
     return os.path.join(cache_dir, "tiles"), limit
-
-
-def _width(genes: Chosen) -> tuple[int, NDArray[np.int64] | None]:
-    """How many different genes, and, if some are chosen again, the column of each choice."""
-    if isinstance(genes, range):
-        return len(genes), None
-    unique, first, inverse = np.unique(genes, return_index=True, return_inverse=True)
-    if len(unique) == len(genes):
-        return len(genes), None
-    rank = np.empty(len(unique), dtype=np.int64)
-    rank[np.argsort(first, kind="stable")] = np.arange(len(unique))
-    return len(unique), rank[inverse]
 
 
 def _label(column: pd.Series[Any]) -> list[str]:
