@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from celltile import _native
-from celltile._exceptions import ArgumentError, NoColumnError, VerificationError
+from celltile._exceptions import ArgumentError, CelltileError, NoColumnError, VerificationError
 from celltile._frames import to_pandas
 from celltile._matrix import CountType, read, width
 from celltile._optional import need
@@ -137,7 +137,12 @@ class Dataset:
             f"celltile.Dataset {self._location!r}",
             f"  {cells:,} cells x {genes:,} genes, {self.nnz:,} nonzeros in {self.n_tiles:,} tiles of {size}",
         ]
-        columns = [(name, kind) for name, kind, _ in self._obs_schema()[0] if name in set(self.obs_columns)]
+        try:
+            fields, index = self._obs_schema()
+        except CelltileError as error:
+            # What cannot be read is for whoever reads it to hear of.
+            return "\n".join([*lines, f"  obs: {error}"])
+        columns = [(name, kind) for name, kind, _ in fields if name != index]
         if columns:
             shown = [f"{name} ({kind})" for name, kind in columns[:8]]
             more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""

@@ -113,6 +113,7 @@ def test_damage(dataset: Path, tmp_path: Path) -> None:
     flip(root / "obs/schema.json", 40)
     with pytest.raises(celltile.CorruptFileError):
         celltile.open(root).obs()
+    assert "schema.json: damaged" in repr(celltile.open(root))
     (root / "manifest.json").write_text("{}")
     with pytest.raises(celltile.CorruptManifestError, match="format"):
         celltile.open(root)
