@@ -34,7 +34,9 @@ def to_pandas(parts: Parts) -> pd.DataFrame:
     made = rows if index is None else pd.Index(_values(index), name=index["name"])
     columns = {at: _values(column) for at, column in enumerate(parts["columns"])}
     frame = pd.DataFrame(columns, index=made, copy=False)
-    frame.columns = pd.Index([column["name"] for column in parts["columns"]], dtype=object)
+    names = [column["name"] for column in parts["columns"]]
+    # The kind of text that this pandas makes of names; it makes numbers of none.
+    frame.columns = pd.Index(names) if names else pd.Index([], dtype=object)
     return frame
 
 

@@ -32,7 +32,8 @@ def test_missing_column(dataset: Path) -> None:
 
 def test_returned_frames_are_the_callers(dataset: Path) -> None:
     ds = celltile.open(dataset)
-    ds.var["mine"] = 1
+    var = ds.var
+    var["mine"] = 1
     assert "mine" not in ds.var
     ds.metadata["mine"] = 1
     assert "mine" not in ds.metadata

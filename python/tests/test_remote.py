@@ -165,4 +165,5 @@ def test_ctrl_c_while_a_server_is_silent() -> None:
             _, err = process.communicate(timeout=60)
             took = time.monotonic() - asked
     assert "KeyboardInterrupt" in err
-    assert took < 8
+    # Long before the request itself is given up.
+    assert took < 40
