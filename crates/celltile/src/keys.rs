@@ -16,6 +16,8 @@ pub const VAR_TABLE: &str = "var.parquet";
 pub const OBS_SCHEMA: &str = "obs/schema.json";
 /// Checksums of the tiles' parts: this writer's addition (`docs/decisions/tile-checksums.md`).
 pub const TILE_CHECKSUMS: &str = "tile_checksums.bin";
+/// Folder of what a conversion under way keeps; gone once it is finished (`docs/decisions/conversion-stages.md`).
+pub const WORK: &str = ".work";
 
 /// The key of a tile: its index in six digits, more where six are too few.
 #[must_use]

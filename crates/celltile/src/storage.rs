@@ -146,6 +146,20 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// # Errors
     /// What the storage reports.
     fn remove(&self, key: &str) -> Result<()>;
+
+    /// Removes a folder with everything below it; that it is not there is no error.
+    ///
+    /// # Errors
+    /// What the storage reports.
+    fn remove_folder(&self, folder: &str) -> Result<()> {
+        for entry in self.list(folder)? {
+            match entry.kind {
+                EntryKind::Folder => self.remove_folder(&entry.key)?,
+                _ => self.remove(&entry.key)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// An object open for reading by position.

@@ -3,6 +3,7 @@
 mod crew;
 mod job;
 mod occupy;
+mod record;
 mod source;
 mod staged;
 
@@ -12,8 +13,10 @@ use std::sync::Arc;
 use celltile_tile::{ChunkCut, ChunkCutter, Compression, CsrView, EncodeOptions};
 use serde_json::{Map, Value, json};
 
-use self::crew::{Crew, Spec};
+use self::crew::{AllDone, Crew, Spec};
 use self::job::Batch;
+pub use self::occupy::prepare;
+pub use self::record::{OnTile, TileRecord};
 use crate::checksums;
 use crate::error::{CellFault, Error, Result};
 use crate::genes::{GeneOrder, VarNames};
@@ -76,6 +79,8 @@ pub struct DatasetWriter {
     encode: EncodeOptions,
     /// Nothing once the writer has failed or finished.
     crew: Option<Crew>,
+    /// Tiles that are there already, of a writer that only writes the rest.
+    there: Option<Vec<TileRecord>>,
     /// Why there is no crew any more.
     stopped: String,
     cutter: ChunkCutter,
@@ -103,6 +108,60 @@ impl DatasetWriter {
     /// [`Error::Occupied`] if there is a dataset or something that is not ours; [`Error::Argument`] for options out of
     /// range; [`Error::BigEndianHost`]; or what the storage reports.
     pub fn create(storage: Arc<dyn Storage>, n_genes: u64, options: &WriterOptions) -> Result<Self> {
+        let (genes, cutter) = Self::check(n_genes, options)?;
+        occupy::prepare(storage.as_ref(), options.overwrite)?;
+        Self::start(storage, n_genes, genes, cutter, options, 0, None)
+    }
+
+    /// Starts a writer of some tiles of a dataset, the first of them number `first_tile`: cells are pushed as ever, and
+    /// [`finish_tiles`](Self::finish_tiles) ends it. Nothing is cleared away, and no other file is written. `on_tile` is told of each
+    /// tile.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn some_tiles(
+        storage: Arc<dyn Storage>,
+        n_genes: u64,
+        options: &WriterOptions,
+        first_tile: u64,
+        on_tile: Option<OnTile>,
+    ) -> Result<Self> {
+        let (genes, cutter) = Self::check(n_genes, options)?;
+        Self::start(storage, n_genes, genes, cutter, options, first_tile, on_tile)
+    }
+
+    /// A writer of everything but the tiles, which are there already: all of them, in order.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn of_tiles(
+        storage: Arc<dyn Storage>,
+        n_genes: u64,
+        options: &WriterOptions,
+        tiles: Vec<TileRecord>,
+    ) -> Result<Self> {
+        let (_, cutter) = Self::check(n_genes, options)?;
+        let mut manifest = Manifest::empty(n_genes, options.tile_size);
+        manifest.zstd_level = options.encode.compression.nearest_level().into();
+        manifest.n_cells = tiles.iter().fold(0, |sum: u64, tile| sum.saturating_add(tile.cells));
+        Ok(Self {
+            storage,
+            manifest,
+            encode: options.encode,
+            crew: None,
+            there: Some(tiles),
+            stopped: "all tiles are there already".to_owned(),
+            cutter,
+            batch: Batch::default(),
+            batch_nnz: 0,
+            tile_cells: 0,
+            metadata: Map::new(),
+            map: None,
+        })
+    }
+
+    /// What the options must be for any writer.
+    fn check(n_genes: u64, options: &WriterOptions) -> Result<(u32, ChunkCutter)> {
         host::check(host::HOST)?;
         let argument = |what, found: String, expected: &str| Error::Argument {
             what,
@@ -118,8 +177,18 @@ impl DatasetWriter {
             |e: celltile_tile::Error| argument("encoding", e.to_string(), "options that libzstd takes");
         let cutter = ChunkCutter::new(options.encode.cut).map_err(option)?;
         celltile_tile::ChunkEncoder::new(options.encode.compression).map_err(option)?;
-        occupy::prepare(storage.as_ref(), options.overwrite)?;
+        Ok((genes, cutter))
+    }
 
+    fn start(
+        storage: Arc<dyn Storage>,
+        n_genes: u64,
+        genes: u32,
+        cutter: ChunkCutter,
+        options: &WriterOptions,
+        first_tile: u64,
+        on_tile: Option<OnTile>,
+    ) -> Result<Self> {
         let mut manifest = Manifest::empty(n_genes, options.tile_size);
         manifest.zstd_level = options.encode.compression.nearest_level().into();
         let spec = Spec {
@@ -128,12 +197,15 @@ impl DatasetWriter {
             encode: options.encode,
             threads: options.threads.max(1),
             memory: options.memory,
+            first_tile,
+            on_tile,
         };
         Ok(Self {
             storage,
             manifest,
             encode: options.encode,
             crew: Some(Crew::new(spec)?),
+            there: None,
             stopped: String::new(),
             cutter,
             batch: Batch::default(),
@@ -257,9 +329,10 @@ impl DatasetWriter {
     /// # Errors
     /// As [`push`](Self::push), and [`Error::Manifest`] if what was set (obs, say) does not fit the cells.
     pub fn finish(mut self) -> Result<Written> {
-        self.stopping(Self::end_tile)?;
-        let Some(crew) = self.crew.take() else { return Err(Error::WriterStopped(self.stopped.clone())) };
-        let done = crew.finish()?;
+        let done = match self.there.take() {
+            Some(tiles) => AllDone { tiles, zeros_dropped: 0, unsorted_cells: 0 },
+            None => self.end()?,
+        };
         let m = &mut self.manifest;
         let (mut hashes, mut sums) = (Vec::new(), Vec::new());
         for tile in done.tiles {
@@ -286,6 +359,20 @@ impl DatasetWriter {
             zeros_dropped: done.zeros_dropped,
             unsorted_cells: done.unsorted_cells,
         })
+    }
+
+    /// Ends a writer of [some tiles](Self::some_tiles): the last tile may be a short one. Its tiles, in order.
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn finish_tiles(mut self) -> Result<Vec<TileRecord>> {
+        Ok(self.end()?.tiles)
+    }
+
+    fn end(&mut self) -> Result<AllDone> {
+        self.stopping(Self::end_tile)?;
+        let Some(crew) = self.crew.take() else { return Err(Error::WriterStopped(self.stopped.clone())) };
+        crew.finish()
     }
 
     /// Takes one cell; `stored` is the number of its nonzeros that will be stored.

@@ -119,6 +119,15 @@ impl Storage for LocalStorage {
             Err(e) => Err(Error::io(shown(&path), "remove", e)),
         }
     }
+
+    fn remove_folder(&self, folder: &str) -> Result<()> {
+        let path = self.path(folder)?;
+        match fs::remove_dir_all(&path) {
+            Ok(()) => sync_folder(path.parent().unwrap_or(&self.root)),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(e) => Err(Error::io(shown(&path), "remove", e)),
+        }
+    }
 }
 
 /// An open file, read by position.

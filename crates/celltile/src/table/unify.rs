@@ -15,6 +15,7 @@
 //! Columns come in the first input's order, then those that later inputs add.
 
 mod cast;
+mod json;
 mod merge;
 mod target;
 
@@ -64,6 +65,15 @@ impl Union {
         if input >= self.inputs {
             return Err(TableError::NotPlanned { message: format!("input {input} of {}", self.inputs) });
         }
+        self.conform_any(table)
+    }
+
+    /// A table in the common schema, which need not be one of those that the union was made of: what it holds must fit.
+    ///
+    /// # Errors
+    /// [`TableError::NotPlanned`] for a column or kind that the union does not have; [`TableError::Code`] for a category
+    /// that it does not have.
+    pub fn conform_any(&self, table: &Table) -> Result<Table, TableError> {
         if let Some(column) =
             table.columns().iter().find(|c| !self.columns.iter().any(|(n, _)| n == c.name()))
         {
@@ -75,18 +85,40 @@ impl Union {
             .iter()
             .map(|(name, target)| {
                 let values = table.column(name).map(Column::values);
-                let values = target.conform(input, values, rows).map_err(|e| e.in_column(name))?;
+                let values = target.conform(values, rows).map_err(|e| e.in_column(name))?;
                 Ok(Column::new(name.clone(), values))
             })
             .collect::<Result<_, TableError>>()?;
         let index = match &self.index {
             None => None,
             Some((name, target)) => {
-                let values = target.conform(input, table.index().map(Index::values), rows)?;
+                let values = target.conform(table.index().map(Index::values), rows)?;
                 Some(Index::new(name.clone(), values))
             }
         };
         Table::new(rows, index, columns)
+    }
+
+    /// A table without rows in the common schema.
+    ///
+    /// # Errors
+    /// As [`conform`](Self::conform).
+    pub fn empty(&self) -> Result<Table, TableError> {
+        self.conform_any(&Table::new(0, None, Vec::new())?)
+    }
+
+    /// Its JSON form, for processes that share it.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        json::of(self)
+    }
+
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// [`TableError::Meta`] if it is not one.
+    pub fn from_json(value: &serde_json::Value) -> Result<Self, TableError> {
+        json::union(value).ok_or_else(|| TableError::Meta { message: "not the JSON form of a union".to_owned() })
     }
 
     /// The rows of all tables, in order, in the common schema.

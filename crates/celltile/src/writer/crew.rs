@@ -14,6 +14,7 @@ use celltile_tile::{
 
 use super::job::{Batch, Done, Job, Work};
 use super::source::Sorter;
+use super::record::{OnTile, TileRecord};
 use super::staged::{StagedBatch, StagedTile};
 use crate::checksums::TileChecksums;
 use crate::digest::Sha256;
@@ -25,23 +26,15 @@ use crate::storage::Storage;
 const OPEN_TILES: usize = 3;
 
 /// What the threads need to know.
-#[derive(Debug)]
 pub(super) struct Spec {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) n_genes: u32,
     pub(super) encode: EncodeOptions,
     pub(super) threads: usize,
     pub(super) memory: u64,
-}
-
-/// What is known of a written tile.
-#[derive(Debug)]
-pub(super) struct TileRecord {
-    pub(super) cells: u64,
-    pub(super) nnz: u64,
-    pub(super) bytes: u64,
-    pub(super) sha256: Sha256,
-    pub(super) checksums: TileChecksums,
+    /// The tile that comes first.
+    pub(super) first_tile: u64,
+    pub(super) on_tile: Option<OnTile>,
 }
 
 /// All that was written.
@@ -102,10 +95,17 @@ struct TileParts {
     n_jobs: Option<usize>,
 }
 
+impl std::fmt::Debug for Spec {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Spec").field("storage", &self.storage).field("encode", &self.encode).finish_non_exhaustive()
+    }
+}
+
 impl Crew {
     /// Starts the threads.
     pub(super) fn new(spec: Spec) -> Result<Self> {
         let (encoders, writers) = (spec.threads, 1 + spec.threads / 8);
+        let tile = spec.first_tile;
         let shared = Arc::new(Shared {
             spec,
             state: Mutex::default(),
@@ -113,7 +113,7 @@ impl Crew {
             ready: Condvar::new(),
             progress: Condvar::new(),
         });
-        let mut crew = Self { shared, threads: Vec::new(), tile: 0, batches: 0, tile_first_cell: 0 };
+        let mut crew = Self { shared, threads: Vec::new(), tile, batches: 0, tile_first_cell: 0 };
         for _ in 0..encoders {
             crew.spawn("celltile-encode", encode_loop)?;
         }
@@ -474,7 +474,11 @@ fn write_tile(shared: &Shared, tile: u64, chunks: impl Iterator<Item = EncodedCh
     let head = head_crc(part(0..header.table_range().end), part(header.indptr_range()));
     let sha256 = Sha256::of(&bytes);
     shared.spec.storage.write(&keys::tile(tile), &bytes)?;
-    Ok(TileRecord { cells, nnz, bytes: size, sha256, checksums: TileChecksums { head, chunks: crcs } })
+    let record = TileRecord { cells, nnz, bytes: size, sha256, checksums: TileChecksums { head, chunks: crcs } };
+    if let Some(on_tile) = &shared.spec.on_tile {
+        on_tile(tile, &record)?;
+    }
+    Ok(record)
 }
 
 /// Stands for the failure that the threads have met, until it is known.

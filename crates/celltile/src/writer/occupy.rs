@@ -12,7 +12,7 @@ use crate::storage::{EntryKind, Storage};
 /// - A manifest of this format: with `overwrite` it is removed, then all files of ours; files of others stay. Without, an
 ///   error.
 /// - Anything else is not ours: an error.
-pub(super) fn prepare(storage: &dyn Storage, overwrite: bool) -> Result<()> {
+pub fn prepare(storage: &dyn Storage, overwrite: bool) -> Result<()> {
     let occupied = |reason: String| Err(Error::Occupied { path: storage.locate(""), reason });
     let (ours, foreign) = look(storage)?;
     if ours.iter().any(|key| key == keys::MANIFEST) {
@@ -28,6 +28,7 @@ pub(super) fn prepare(storage: &dyn Storage, overwrite: bool) -> Result<()> {
     } else if let Some(key) = foreign {
         return occupied(format!("the folder is not empty, and {key:?} is not part of a dataset"));
     }
+    storage.remove_folder(keys::WORK)?;
     ours.iter().filter(|key| *key != keys::MANIFEST).try_for_each(|key| storage.remove(key))
 }
 
@@ -43,6 +44,7 @@ fn look(storage: &dyn Storage) -> Result<(Vec<String>, Option<String>)> {
                 EntryKind::Folder if matches!(entry.key.as_str(), keys::TILES | keys::OBS) => {
                     folders.push(entry.key);
                 }
+                EntryKind::Folder if entry.key == keys::WORK => {}
                 _ => {
                     foreign.get_or_insert(entry.key);
                 }

@@ -199,7 +199,7 @@ fn categories(column: &str, sources: &[Source<'_>], whole: bool) -> Result<Targe
     }
     let ordered = whole && is_ordered(sources, &maps, union.len());
     let categories = Categories::from_values(union, Some(dtype)).map_err(|e| e.in_column(column))?;
-    Ok(Target::Category { categories, ordered, maps })
+    Ok(Target::Category { categories, ordered })
 }
 
 /// The code of a category, a new one if it is new.

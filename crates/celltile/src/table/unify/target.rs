@@ -15,8 +15,6 @@ pub(super) enum Target {
         /// The union.
         categories: Categories,
         ordered: bool,
-        /// What each input's codes become; empty for inputs that hold something else.
-        maps: Vec<Vec<i64>>,
     },
     /// Numbers of one dtype.
     Numeric { dtype: Dtype, nullable: bool },
@@ -28,20 +26,15 @@ pub(super) enum Target {
 
 impl Target {
     /// An input's values in the common form; without values, all missing.
-    pub(super) fn conform(
-        &self,
-        input: usize,
-        values: Option<&Values>,
-        rows: usize,
-    ) -> Result<Values, TableError> {
+    pub(super) fn conform(&self, values: Option<&Values>, rows: usize) -> Result<Values, TableError> {
         // A column that is all missing may be of any type: its rows are missing in the common type.
         let values = values.filter(|values| values.missing() < values.len());
         match (self, values) {
-            (Self::Category { categories, ordered, maps }, values) => {
+            (Self::Category { categories, ordered }, values) => {
                 let codes = match values {
                     None => Codes::collect(std::iter::repeat_n(-1, rows), categories.len())?,
                     Some(Values::Category(own)) => {
-                        let map = maps.get(input).map_or(&[][..], Vec::as_slice);
+                        let map = map_of(own.categories(), categories);
                         let new = |code: i32| match usize::try_from(code) {
                             Err(_) => -1,
                             // A code that the map does not have is refused by `collect`.
@@ -73,6 +66,17 @@ impl Target {
             (_, Some(other)) => Err(not_planned(other)),
         }
     }
+}
+
+/// The code of each of an input's categories; one that is not there gets a code that there is not.
+fn map_of(own: &Categories, union: &Categories) -> Vec<i64> {
+    let codes: HashMap<_, i64> = union.iter().zip(0..).collect();
+    let float = union.dtype().is_float();
+    let value = |value| match value {
+        CategoryValue::Int(int) if float => cast::exact_float(int).map_or(value, CategoryValue::Float),
+        value => value,
+    };
+    own.iter().map(|own| codes.get(&value(own)).copied().unwrap_or(i64::MAX)).collect()
 }
 
 fn from_text(text: &LargeStringArray, categories: &Categories) -> Result<Codes, TableError> {
