@@ -18,7 +18,8 @@ use self::compound::CompoundFrame;
 use self::encoded::GroupFrame;
 
 /// Which columns to read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 pub struct ColumnChoice {
     /// These only; all if `None`.
     pub columns: Option<Vec<String>>,
@@ -33,7 +34,8 @@ pub struct ColumnChoice {
 }
 
 /// What becomes of a column of dates or durations, which a dataset has no type for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Datetimes {
     /// It is refused.
     #[default]

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use celltile::storage::RemoteOptions;
 use celltile::table::Table;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::Result;
@@ -54,8 +55,9 @@ pub struct SourceInfo {
     pub options: Map<String, Value>,
 }
 
-/// How to open a source.
-#[derive(Debug, Clone, Default)]
+/// How to open a source. What is serialised is what other processes need to open it in the same way.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct SourceOptions {
     /// The matrix to read.
     pub matrix: MatrixChoice,
@@ -80,10 +82,13 @@ pub struct SourceOptions {
     /// Whether to open the file although another process holds its lock.
     pub ignore_lock: bool,
     /// Memory, rounding and the flag to stop, also for looking at samples.
+    #[serde(skip)]
     pub read: ReadOptions,
     /// How inputs at URLs are asked for.
+    #[serde(skip)]
     pub remote: RemoteOptions,
     /// Kinds of inputs that other crates read; asked first, in order.
+    #[serde(skip)]
     pub openers: Vec<Arc<dyn Opener>>,
 }
 
@@ -98,7 +103,8 @@ pub trait Opener: Debug + Send + Sync {
 }
 
 /// Where the cells of a table are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum CellAxis {
     /// A row a cell.
     Rows,
@@ -107,7 +113,8 @@ pub enum CellAxis {
 }
 
 /// Which matrix of a file to read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum MatrixChoice {
     /// The first of `raw/X`, `layers/counts` and `X` that holds counts, on a sample.
     #[default]

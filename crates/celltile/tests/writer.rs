@@ -327,3 +327,45 @@ fn test_options_out_of_range_are_refused_before_anything_is_written() {
     }
     assert!(storage.list("").unwrap().is_empty());
 }
+
+#[test]
+fn test_tiles_written_in_any_order_make_the_same_dataset() {
+    let cells = matrix(9, 95, 300, 40);
+    let options = options(10, ChunkCut::Nonzeros(100), 2);
+    let whole = MemoryStorage::new();
+    write(Arc::new(whole.clone()), &cells, &options).unwrap();
+
+    let parts = MemoryStorage::new();
+    let mut records = std::collections::BTreeMap::new();
+    for tiles in [4..10, 0..1, 1..4, 2..3_u64] {
+        let told = Arc::new(std::sync::Mutex::new(Vec::new()));
+        let on_tile = {
+            let told = Arc::clone(&told);
+            Arc::new(move |tile: u64, record: &celltile::writer::TileRecord| {
+                told.lock().unwrap().push((tile, record.clone()));
+                Ok(())
+            })
+        };
+        let storage = Arc::new(parts.clone());
+        let mut writer =
+            DatasetWriter::some_tiles(storage, 300, &options, tiles.start, Some(on_tile)).unwrap();
+        let part = select(&cells, tiles.start * 10..(tiles.end * 10).min(95));
+        writer.push(part.view().unwrap()).unwrap();
+        let written = writer.finish_tiles().unwrap();
+        assert_eq!(written.len() as u64, tiles.end - tiles.start);
+        for (tile, record) in tiles.zip(written) {
+            assert!(told.lock().unwrap().contains(&(tile, record.clone())));
+            records.insert(tile, record);
+        }
+    }
+    let storage = Arc::new(parts.clone());
+    let rest = DatasetWriter::of_tiles(storage, 300, &options, records.into_values().collect()).unwrap();
+    rest.finish().unwrap();
+    for folder in ["", "tiles"] {
+        for entry in whole.list(folder).unwrap() {
+            if let celltile::storage::EntryKind::Object(_) = entry.kind {
+                assert_eq!(whole.read(&entry.key).unwrap(), parts.read(&entry.key).unwrap(), "{}", entry.key);
+            }
+        }
+    }
+}

@@ -2,7 +2,7 @@ use crate::error::Result;
 use crate::tree::{Group, Node, Tree};
 
 /// Something that a file holds and a dataset does not.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct NotCarried {
     /// Its path in the file.
     pub path: String,

@@ -17,11 +17,13 @@
 mod cast;
 mod json;
 mod merge;
+mod sketch;
 mod target;
 
 use std::collections::HashSet;
 
 use self::merge::Source;
+pub use self::sketch::Sketch;
 use self::target::Target;
 use super::{Column, Index, Table, TableError, UNNAMED_INDEX, Values};
 
@@ -55,6 +57,40 @@ impl Union {
             columns.push((column.name().to_owned(), merge::target(column.name(), &sources)?));
         }
         Ok(Self { inputs: inputs.len(), index: index(inputs)?, columns })
+    }
+
+    /// The common schema of tables of which there are only sketches.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of), with the rows of the whole tables.
+    pub fn of_sketches(inputs: &[(&str, &Sketch)]) -> Result<Self, TableError> {
+        let tables: Vec<_> = inputs.iter().map(|(name, sketch)| (*name, sketch.table())).collect();
+        Self::of(&tables).map_err(|mut error| {
+            if let TableError::Inexact { column, input, row, .. } = &mut error
+                && let Some((_, sketch)) = inputs.iter().find(|(name, _)| *name == &**input)
+            {
+                *row = sketch.row(column, *row);
+            }
+            error
+        })
+    }
+
+    /// Columns that hold categories in some of the inputs and text in others: the text of these has to be spelled out in
+    /// sketches.
+    #[must_use]
+    pub fn mixed_columns(inputs: &[&Table]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut seen = HashSet::new();
+        for column in inputs.iter().flat_map(|table| table.columns()).filter(|c| seen.insert(c.name())) {
+            let has = |kind| {
+                let values = inputs.iter().filter_map(|table| table.column(column.name()));
+                values.map(Column::values).any(|values| values.kind() == kind)
+            };
+            if has(super::Kind::Category) && has(super::Kind::String) {
+                found.push(column.name().to_owned());
+            }
+        }
+        found
     }
 
     /// The table of input number `input` in the common schema.
@@ -118,7 +154,8 @@ impl Union {
     /// # Errors
     /// [`TableError::Meta`] if it is not one.
     pub fn from_json(value: &serde_json::Value) -> Result<Self, TableError> {
-        json::union(value).ok_or_else(|| TableError::Meta { message: "not the JSON form of a union".to_owned() })
+        json::union(value)
+            .ok_or_else(|| TableError::Meta { message: "not the JSON form of a union".to_owned() })
     }
 
     /// The rows of all tables, in order, in the common schema.

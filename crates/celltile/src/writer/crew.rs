@@ -13,8 +13,8 @@ use celltile_tile::{
 };
 
 use super::job::{Batch, Done, Job, Work};
-use super::source::Sorter;
 use super::record::{OnTile, TileRecord};
+use super::source::Sorter;
 use super::staged::{StagedBatch, StagedTile};
 use crate::checksums::TileChecksums;
 use crate::digest::Sha256;
@@ -97,7 +97,10 @@ struct TileParts {
 
 impl std::fmt::Debug for Spec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Spec").field("storage", &self.storage).field("encode", &self.encode).finish_non_exhaustive()
+        f.debug_struct("Spec")
+            .field("storage", &self.storage)
+            .field("encode", &self.encode)
+            .finish_non_exhaustive()
     }
 }
 
@@ -474,7 +477,8 @@ fn write_tile(shared: &Shared, tile: u64, chunks: impl Iterator<Item = EncodedCh
     let head = head_crc(part(0..header.table_range().end), part(header.indptr_range()));
     let sha256 = Sha256::of(&bytes);
     shared.spec.storage.write(&keys::tile(tile), &bytes)?;
-    let record = TileRecord { cells, nnz, bytes: size, sha256, checksums: TileChecksums { head, chunks: crcs } };
+    let record =
+        TileRecord { cells, nnz, bytes: size, sha256, checksums: TileChecksums { head, chunks: crcs } };
     if let Some(on_tile) = &shared.spec.on_tile {
         on_tile(tile, &record)?;
     }

@@ -12,6 +12,9 @@ use crate::storage::{EntryKind, Storage};
 /// - A manifest of this format: with `overwrite` it is removed, then all files of ours; files of others stay. Without, an
 ///   error.
 /// - Anything else is not ours: an error.
+///
+/// # Errors
+/// [`Error::Occupied`]; what the storage reports.
 pub fn prepare(storage: &dyn Storage, overwrite: bool) -> Result<()> {
     let occupied = |reason: String| Err(Error::Occupied { path: storage.locate(""), reason });
     let (ours, foreign) = look(storage)?;

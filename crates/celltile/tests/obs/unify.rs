@@ -4,7 +4,7 @@ use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array, LargeStringArray,
     UInt8Array, UInt32Array, UInt64Array,
 };
-use celltile::table::unify::Union;
+use celltile::table::unify::{Sketch, Union};
 use celltile::table::{
     Categories, CategoryValue, Column, Dtype, Index, Numeric, StringKind, Table, TableError, Text, Values,
 };
@@ -19,7 +19,19 @@ fn unify(parts: &[Values]) -> Result<Values, TableError> {
     let tables: Vec<_> = parts.iter().cloned().map(one).collect();
     let names: Vec<_> = (0..tables.len()).map(|i| format!("file {i}")).collect();
     let inputs: Vec<_> = names.iter().map(String::as_str).zip(&tables).collect();
-    let union = Union::of(&inputs)?;
+    let union = Union::of(&inputs);
+    // Sketches join as the tables do, to the same error too.
+    let mixed = Union::mixed_columns(&tables.iter().collect::<Vec<_>>());
+    let mixed: Vec<_> = mixed.iter().map(String::as_str).collect();
+    let sketches: Vec<_> = tables.iter().map(|table| Sketch::of(table, &mixed).unwrap()).collect();
+    let sketches: Vec<_> = names.iter().map(String::as_str).zip(&sketches).collect();
+    match (&union, Union::of_sketches(&sketches)) {
+        (Ok(union), Ok(sketched)) => assert_eq!(union.to_json(), sketched.to_json()),
+        (Err(error), Err(sketched)) => assert_eq!(error, &sketched),
+        other => panic!("{other:?}"),
+    }
+    // And so do unions that went through JSON.
+    let union = Union::from_json(&union?.to_json()).unwrap();
     let table = union.concat(&tables.iter().collect::<Vec<_>>())?;
     Ok(table.column("c").unwrap().values().clone())
 }

@@ -67,6 +67,26 @@ fn collect<T: ArrowPrimitiveType>(
     Ok(Arc::new(PrimitiveArray::<T>::from_iter(out)))
 }
 
+/// The first row of an array of integers that no float64 equals.
+pub(super) fn inexact_as_float(array: &ArrayRef) -> Option<usize> {
+    // Only 64 bits are too many.
+    if !matches!(Dtype::from_arrow(array.data_type()), Some(Dtype::Int64 | Dtype::UInt64)) {
+        return None;
+    }
+    let inexact = |number: &Option<Number>| number.is_some_and(|number| float(number).is_none());
+    // What int64 does not hold counts too.
+    numbers(array).iter().position(inexact).or_else(|| past_int64(array))
+}
+
+/// The first row of an array of integers that int64 does not hold.
+pub(super) fn past_int64(array: &ArrayRef) -> Option<usize> {
+    if Dtype::from_arrow(array.data_type()) != Some(Dtype::UInt64) {
+        return None;
+    }
+    let past = |number: &Option<Number>| number.is_some_and(|number| int::<i64>(number).is_none());
+    numbers(array).iter().position(past)
+}
+
 fn numbers(array: &ArrayRef) -> Vec<Option<Number>> {
     fn ints<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &ArrayRef) -> Vec<Option<Number>> {
         array.as_primitive::<T>().iter().map(|v| v.map(|v| Number::Int(v.into()))).collect()

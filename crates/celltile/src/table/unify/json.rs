@@ -24,9 +24,8 @@ pub(super) fn union(value: &Value) -> Option<Union> {
         }
     };
     let columns = value.get("columns")?.as_array()?;
-    let column = |column: &Value| {
-        Some((column.get("name")?.as_str()?.to_owned(), target(column.get("as")?)?))
-    };
+    let column =
+        |column: &Value| Some((column.get("name")?.as_str()?.to_owned(), target(column.get("as")?)?));
     Some(Union {
         inputs: usize::try_from(value.get("inputs")?.as_u64()?).ok()?,
         index,
