@@ -2,6 +2,7 @@
 
 mod reading;
 
+pub(crate) mod conversion;
 pub(crate) mod dataset;
 
 use std::num::NonZeroUsize;

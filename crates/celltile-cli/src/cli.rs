@@ -21,6 +21,12 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<commands::convert::Args>),
+    Check(Box<commands::check::Args>),
+    Plan(Box<commands::stages::PlanArgs>),
+    Count(commands::stages::CountArgs),
+    Scatter(commands::stages::ScatterArgs),
+    Encode(commands::stages::EncodeArgs),
+    Finish(commands::stages::FinishArgs),
     Info(commands::info::Args),
     Verify(commands::verify::Args),
     Rows(commands::rows::Args),

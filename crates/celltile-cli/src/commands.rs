@@ -1,6 +1,7 @@
 //! One module a command: its arguments and what it does with them.
 
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod export;
@@ -8,6 +9,7 @@ pub(crate) mod info;
 pub(crate) mod obs;
 pub(crate) mod rows;
 pub(crate) mod simulate;
+pub(crate) mod stages;
 pub(crate) mod verify;
 
 use celltile_ingest::source::NotCarried;
@@ -21,6 +23,12 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let progress = cli.progress;
     match cli.command {
         Command::Convert(args) => convert::run(&args, progress),
+        Command::Check(args) => check::run(&args, progress),
+        Command::Plan(args) => stages::plan(&args, progress),
+        Command::Count(args) => stages::count(&args, progress),
+        Command::Scatter(args) => stages::scatter(&args, progress),
+        Command::Encode(args) => stages::encode(&args, progress),
+        Command::Finish(args) => stages::finish(&args, progress),
         Command::Info(args) => info::run(&args),
         Command::Verify(args) => verify::run(&args, progress),
         Command::Rows(args) => rows::run(&args),

@@ -1,73 +1,78 @@
 //! Runs a plan: cells go in, a dataset comes out.
 //!
-//! Two passes. The first checks every cell and adds up the counts of each gene, which decides the order of the genes; what
-//! it read is kept, packed to about two bytes a nonzero, as far as the memory goes. The second hands the cells to the
-//! dataset's writer: those kept from memory, the others are read once more.
+//! In stages, each of which can be run again, on any machine (`docs/decisions/conversion-stages.md`): every cell is checked
+//! and the counts of each gene added up, which decides the order of the genes; cells that come in another order than they
+//! are stored in are put aside; tiles are encoded; obs and the manifest are written. [`convert`] runs all of them, and keeps in memory
+//! what it can, so that most inputs are read once.
 
+mod cells;
 mod clean;
+mod copies;
 mod encode;
+mod finish;
 mod options;
 mod order;
 mod packed;
+mod pass;
+mod placement;
+mod scatter;
+mod stages;
 mod summary;
-mod survey;
+mod supply;
+mod tally;
+mod work;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use celltile::storage::Storage;
 
 pub use clean::Duplicates;
 pub use options::{ConvertOptions, Progress, Stage};
 pub use order::GeneOrderFrom;
-pub use summary::Summary;
+pub use stages::{Stages, convert};
+pub use summary::{InputSummary, Summary};
 
 use crate::error::{Error, Result};
-use crate::plan::Plan;
-use crate::source::{self, SourceOptions};
+use crate::plan::{InputName, Plan};
+use crate::source::SourceOptions;
 
-/// Opens an input, looks at it and converts it to a dataset in `storage`.
+/// Looks at an input and converts it to a dataset in `storage`.
 ///
 /// # Errors
 ///
-/// What [`source::open`], [`Plan::look`] and [`convert`] say.
+/// As [`convert_files`].
 pub fn convert_file(
     input: impl AsRef<Path>,
     storage: Arc<dyn Storage>,
     source_options: &SourceOptions,
     options: &ConvertOptions,
 ) -> Result<Summary> {
-    convert(&Plan::look(source::open(input, source_options)?)?, storage, options)
+    let input = input.as_ref();
+    let path = input
+        .to_str()
+        .ok_or_else(|| Error::Options(format!("{}: its path is not UTF-8", input.display())))?
+        .to_owned();
+    let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or(&path).to_owned();
+    convert_files(&[InputName { path, name }], storage, source_options, options)
 }
 
-/// Converts what a plan looked at to a dataset in `storage`. The same input and options give the same bytes, whatever
-/// the number of threads and the memory.
+/// Looks at inputs and converts them to one dataset in `storage`.
 ///
 /// # Errors
 ///
-/// Whatever is wrong with a cell: of several faults the first in cell order. [`Error::Cancelled`] if asked to stop.
-/// [`Error::Dataset`] if the storage refuses. There is no complete dataset then.
-pub fn convert(plan: &Plan, storage: Arc<dyn Storage>, options: &ConvertOptions) -> Result<Summary> {
-    let started = Instant::now();
-    let threads = options.writer.threads.max(1);
-    let pool = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads)
-        .thread_name(|at| format!("celltile-read-{at}"))
-        .build()
-        .map_err(|error| Error::Options(format!("cannot start {threads} threads: {error}")))?;
-    pool.install(|| run(plan, storage, options, started))
-}
-
-fn run(
-    plan: &Plan,
+/// What is wrong with the inputs, all of it: the very error if there is only one, else [`Error::Unfit`]; what [`convert`]
+/// says.
+pub fn convert_files(
+    inputs: &[InputName],
     storage: Arc<dyn Storage>,
+    source_options: &SourceOptions,
     options: &ConvertOptions,
-    started: Instant,
 ) -> Result<Summary> {
-    encode::check_free(storage.as_ref(), options)?;
-    let mut survey = survey::survey(plan.source(), options)?;
-    let order = order::decide(plan.source(), &survey.totals, options.gene_order_from.as_ref())?;
-    let written = encode::encode(plan, storage, options, &mut survey, &order)?;
-    Ok(Summary::new(plan.source(), &survey, &written, started.elapsed()))
+    Stages::check_free(storage.as_ref(), options)?;
+    let mut options = options.clone();
+    options.inputs_remote = source_options.remote.clone();
+    options.openers.clone_from(&source_options.openers);
+    let plan = Plan::look(inputs, source_options, &options)?.plan()?;
+    convert(&plan, storage, &options)
 }

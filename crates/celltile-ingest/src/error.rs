@@ -138,6 +138,17 @@ pub enum Error {
     /// Options that contradict each other or the inputs.
     #[error("{0}")]
     Options(String),
+    /// Inputs with which something is wrong: all of it.
+    #[error("{0}")]
+    Unfit(Box<crate::plan::Report>),
+    /// An input is not what it was when it was looked at.
+    #[error("{file}: has changed: {what}")]
+    Changed {
+        /// The file.
+        file: String,
+        /// What was found, and what was expected.
+        what: String,
+    },
     /// The caller asked to stop.
     #[error("stopped on request")]
     Cancelled,

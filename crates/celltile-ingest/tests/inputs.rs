@@ -63,8 +63,9 @@ fn run(input: &Path, options: &Value, memory: u64, output: &Arc<MemoryStorage>) 
     if options["duplicates"] == "sum" {
         convert_options.duplicates = Duplicates::Sum;
     }
-    let plan = Plan::look(source::open(input, &source)?)?;
-    convert_options.writer.tile_size = (plan.source().info().shape.cells / 5).max(3);
+    let opened = source::open(input, &source)?;
+    convert_options.writer.tile_size = (opened.info().shape.cells / 5).max(3);
+    let plan = Plan::of_source(opened, &source, &convert_options)?;
     let storage: Arc<dyn Storage> = output.clone();
     let summary = convert(&plan, storage, &convert_options)?;
     check_tables(&plan, &open(output));
@@ -238,7 +239,8 @@ fn gene_order_falls_by_total_and_can_be_taken_over() {
     convert_options.writer.tile_size = 3;
     let convert_to = |name: &str, options: &ConvertOptions| -> Result<Dataset, Error> {
         let target = Arc::new(MemoryStorage::new());
-        let plan = Plan::look(source::open(folder.join(name), &SourceOptions::default())?)?;
+        let source = SourceOptions::default();
+        let plan = Plan::of_source(source::open(folder.join(name), &source)?, &source, options)?;
         let storage: Arc<dyn Storage> = target.clone();
         convert(&plan, storage, options)?;
         Ok(open(&target))
@@ -255,9 +257,10 @@ fn a_conversion_can_be_stopped_and_leaves_no_dataset() {
     let Some(folder) = inputs() else { return };
     let output: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
     let options = ConvertOptions::default();
+    let source = SourceOptions::default();
+    let opened = source::open(folder.join("a7_csc.h5ad"), &source).unwrap();
+    let plan = Plan::of_source(opened, &source, &options).unwrap();
     options.read.cancel.store(true, std::sync::atomic::Ordering::Relaxed);
-    let plan =
-        Plan::look(source::open(folder.join("a7_csc.h5ad"), &SourceOptions::default()).unwrap()).unwrap();
     let error = convert(&plan, Arc::clone(&output), &options).unwrap_err();
     assert!(matches!(error, Error::Cancelled));
     assert!(Dataset::open_storage(output, &celltile::OpenOptions::default()).is_err());

@@ -90,7 +90,7 @@ fn ended(ended: Ended) -> Failure {
 fn as_dict<'py>(py: Python<'py>, summary: &Summary) -> Result<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     out.set_item("input", &summary.input)?;
-    out.set_item("format", summary.format)?;
+    out.set_item("format", &summary.format)?;
     out.set_item("matrix", &summary.matrix)?;
     out.set_item("why", &summary.why)?;
     out.set_item("dtype", &summary.dtype)?;

@@ -109,8 +109,10 @@ fn class_of_ingest(kind: IngestKind) -> Option<&'static str> {
         IngestKind::Io | IngestKind::Write => "StorageError",
         IngestKind::Locked => "LockedError",
         IngestKind::NotRecognised => "NotRecognisedError",
-        IngestKind::Truncated | IngestKind::Damaged | IngestKind::Length => "CorruptInputError",
-        IngestKind::Unsupported => "UnsupportedError",
+        IngestKind::Truncated | IngestKind::Damaged | IngestKind::Length | IngestKind::Changed => {
+            "CorruptInputError"
+        }
+        IngestKind::Unsupported | IngestKind::Unfit => "UnsupportedError",
         IngestKind::Missing => "MissingPartError",
         IngestKind::Value | IngestKind::Repeated => "CountError",
         IngestKind::Columns | IngestKind::Table => "TableError",

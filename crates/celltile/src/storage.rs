@@ -16,6 +16,7 @@ mod url;
 use std::fmt;
 use std::io;
 use std::ops::Range;
+use std::path::PathBuf;
 
 use bytes::Bytes;
 
@@ -146,6 +147,28 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// # Errors
     /// What the storage reports.
     fn remove(&self, key: &str) -> Result<()>;
+
+    /// Makes an object a copy of one in another storage without its bytes passing through this process: a second name of
+    /// the same file, or a copy that the bucket makes. `false` if that cannot be done.
+    ///
+    /// # Errors
+    /// What the storage reports.
+    fn copy_in(&self, key: &str, from: &dyn Storage, from_key: &str) -> Result<bool> {
+        let _ = (key, from, from_key);
+        Ok(false)
+    }
+
+    /// The file that an object is, where objects are files.
+    fn file_of(&self, key: &str) -> Option<PathBuf> {
+        let _ = key;
+        None
+    }
+
+    /// The bucket that an object is in, with what tells it from others, and its name there.
+    fn bucket_of(&self, key: &str) -> Option<(String, String)> {
+        let _ = key;
+        None
+    }
 
     /// Removes a folder with everything below it; that it is not there is no error.
     ///

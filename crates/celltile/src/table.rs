@@ -17,6 +17,7 @@ mod index;
 mod kind;
 mod meta;
 mod numeric;
+mod rows;
 mod text;
 pub mod unify;
 mod values;
@@ -66,6 +67,12 @@ impl Table {
             check_length(index.name().unwrap_or(UNNAMED_INDEX), index.values().len(), rows)?;
         }
         Ok(Self { rows, index, columns })
+    }
+
+    /// A table without rows, index and columns.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { rows: 0, index: None, columns: Vec::new() }
     }
 
     /// Number of rows.

@@ -3,6 +3,7 @@
 mod fault;
 mod files;
 mod obs;
+mod sources;
 mod tiles;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,7 +129,14 @@ pub fn verify(
     report.unlisted = files::check(&context, &mut report.faults)?.map(|error| error.to_string());
     let checksums = files::checksums(&context, &mut report.faults);
     let looked_at = Mutex::new((0, 0));
-    report.faults.extend(tiles::check(&context, checksums.as_ref(), &looked_at, progress));
+    let strict = options.level == Level::Strict;
+    let sources = strict.then(|| sources::Sources::of(&context)).flatten();
+    let faults = tiles::check(&context, checksums.as_ref(), sources.as_ref(), &looked_at, progress);
+    // Where tiles are damaged, their sums say nothing.
+    if let Some(sources) = sources.filter(|_| faults.is_empty()) {
+        sources.check(&context, &mut report.faults);
+    }
+    report.faults.extend(faults);
     (report.tiles, report.bytes) = *looked_at.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     if options.is_cancelled() {
         return Err(Error::Cancelled);

@@ -2,73 +2,38 @@
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use celltile::storage::{LocalStorage, RemoteOptions, Storage, is_url, open_storage};
-use celltile::{ChunkCut, Compression, Dataset, EncodeOptions, Preset, WriterOptions};
-use celltile_ingest::convert::{
-    ConvertOptions, GeneOrderFrom, Progress as Told, Stage, Summary, convert, convert_file,
-};
+use celltile_ingest::convert::{Summary, convert, convert_files};
 use celltile_ingest::plan::Plan;
-use celltile_ingest::source::{Source, SourceOptions};
+use celltile_ingest::source::Source;
 
-use crate::args::{self, Reading, Threads};
+use crate::args::conversion::{Conversion, Inputs, place, told};
 use crate::failure::Failure;
-use crate::interrupt;
 use crate::ui::{self, ProgressMode, Stages, Table};
 
-/// Convert an h5ad or 10x h5 file to a dataset
+/// Inputs whose figures are shown one by one.
+const SHOWN: usize = 20;
+
+/// Convert h5ad, 10x and other files to one dataset
 ///
-/// What kind of file the input is, its content says. Every value is checked: what is not a count is an error that names file,
-/// matrix, cell, gene and value. Genes are stored by falling total; where they stood is kept.
+/// What kind of file an input is, its content says. All inputs are looked at before any is read, as `check` does. Every value is checked:
+/// what is not a count is an error that names file, matrix, cell, gene and value. Genes are stored by falling total; where they
+/// stood is kept.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file.
-    input: PathBuf,
+    #[command(flatten)]
+    inputs: Inputs,
     /// The folder or URL (s3://, gs://, az://) to write the dataset to.
     #[arg(short, long, value_name = "DATASET")]
     output: PathBuf,
     /// Replace a dataset that is there already; its manifest goes first.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "resume")]
     overwrite: bool,
-
+    /// Go on with a conversion that was stopped or killed; begin it if there is none, and leave a finished one alone.
+    #[arg(long)]
+    resume: bool,
     #[command(flatten)]
-    reading: Reading,
-    #[command(flatten)]
-    encoding: Encoding,
-
-    /// Take over the gene order of this dataset instead.
-    #[arg(long, value_name = "DATASET")]
-    gene_order_from: Option<PathBuf>,
-    /// Memory to hold cells in, whatever the size of the input.
-    #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = args::bytes)]
-    memory: u64,
-    #[command(flatten)]
-    threads: Threads,
-}
-
-/// How tiles are written.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Encoding")]
-struct Encoding {
-    /// How hard to try: small, balanced or fast.
-    #[arg(long, default_value_t = Preset::default(), value_name = "PRESET", conflicts_with = "level")]
-    preset: Preset,
-    /// A plain zstd level instead of a preset, 1 to 22.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(1..=22))]
-    level: Option<i32>,
-    /// Cells of every tile but the last.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
-    tile_size: u64,
-    /// Nonzeros of a tile chunk, about [default: 131072].
-    #[arg(long, value_name = "N", group = "cut", value_parser = clap::value_parser!(u64).range(1..))]
-    chunk_nnz: Option<u64>,
-    /// Cells of a tile chunk instead; 1 gives the fastest access to single cells.
-    #[arg(long, value_name = "N", group = "cut", value_parser = clap::value_parser!(u64).range(1..))]
-    chunk_cells: Option<u64>,
-    /// Tile chunks of a tile instead.
-    #[arg(long, value_name = "N", group = "cut", value_parser = clap::value_parser!(u32).range(1..))]
-    chunks: Option<u32>,
+    conversion: Conversion,
 }
 
 pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
@@ -79,84 +44,62 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The conversion itself, without what is said of it; of the input that is named, unless a source is given.
+/// The conversion itself, without what is said of it; of the inputs that are named, unless a source is given.
 pub(crate) fn execute(
     args: &Args,
     given: Option<Box<dyn Source>>,
     progress: ProgressMode,
 ) -> Result<Summary, Failure> {
     let stages = Stages::new(progress);
-    let told: Told = {
-        let stages = stages.clone();
-        Arc::new(move |stage, done, total| {
-            let name = if stage == Stage::Count { "count" } else { "encode" };
-            stages.at(name, "cells", done, total);
-        })
-    };
-    let (source, mut options) = args.options()?;
-    options.progress = Some(told);
-    let storage: Arc<dyn Storage> = match args.output.to_str() {
-        Some(url) if is_url(url) => open_storage(url, &RemoteOptions::default())?,
-        _ => Arc::new(LocalStorage::new(&args.output)),
-    };
+    let (source, mut options) = args.conversion.options()?;
+    options.progress = Some(told(&stages));
+    options.writer.overwrite = args.overwrite;
+    options.resume = args.resume;
+    let storage = place(&args.output)?;
     let result = match given {
-        Some(given) => Plan::look(given).and_then(|plan| convert(&plan, storage, &options)),
-        None => convert_file(&args.input, storage, &source, &options),
+        Some(given) => {
+            Plan::of_source(given, &source, &options).and_then(|plan| convert(&plan, storage, &options))
+        }
+        None => convert_files(&args.inputs.find()?, storage, &source, &options),
     };
     stages.end();
     result.map_err(Failure::of_ingest)
 }
 
-impl Args {
-    fn options(&self) -> Result<(SourceOptions, ConvertOptions), Failure> {
-        let read = self.reading.read(interrupt::cooperate());
-        let gene_order_from = match &self.gene_order_from {
-            Some(path) => {
-                let dataset = Dataset::open(path)?;
-                Some(
-                    GeneOrderFrom::dataset(&dataset, &path.display().to_string())
-                        .map_err(Failure::of_ingest)?,
-                )
-            }
-            None => None,
-        };
-        let mut writer = self.encoding.writer();
-        writer.threads = self.threads.get();
-        writer.overwrite = self.overwrite;
-        let options = ConvertOptions {
-            writer,
-            memory: self.memory,
-            read: read.clone(),
-            duplicates: self.reading.duplicates(),
-            gene_order_from,
-            ..ConvertOptions::default()
-        };
-        Ok((self.reading.source(read), options))
-    }
-}
-
-impl Encoding {
-    fn writer(&self) -> WriterOptions {
-        let compression = self.level.map_or(Compression::Preset(self.preset), Compression::Level);
-        let cut = match (self.chunk_nnz, self.chunk_cells, self.chunks) {
-            (Some(n), _, _) => ChunkCut::Nonzeros(n),
-            (_, Some(n), _) => ChunkCut::Cells(n),
-            (_, _, Some(n)) => ChunkCut::Count(n),
-            _ => ChunkCut::default(),
-        };
-        let mut writer = WriterOptions::default();
-        writer.tile_size = self.tile_size;
-        writer.encode = EncodeOptions { compression, cut };
-        writer
-    }
-}
-
-fn as_table(summary: &Summary) -> Table {
+/// What was converted, as a table.
+pub(super) fn as_table(summary: &Summary) -> Table {
     let mut table = Table::new(0..0);
     let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
-    line("input", format!("{} ({}, {})", summary.input, summary.format, ui::bytes(summary.input_bytes)));
-    let why = if summary.why.is_empty() { String::new() } else { format!(": {}", summary.why) };
-    line("matrix", format!("{} ({}){why}", summary.matrix, summary.dtype));
+    for input in summary.inputs.iter().take(SHOWN) {
+        let planned = &input.input;
+        line("input", format!("{} ({}, {})", planned.path, planned.format, ui::bytes(planned.bytes)));
+        let why = if planned.why.is_empty() { String::new() } else { format!(": {}", planned.why) };
+        line("matrix", format!("{} ({}){why}", planned.matrix, planned.dtype));
+        for note in &planned.notes {
+            line("note", note.clone());
+        }
+        if summary.inputs.len() > 1 {
+            let (cells, nonzeros, sum) =
+                (ui::count(input.cells), ui::count(input.nonzeros), ui::count(input.sum));
+            line("read and written", format!("{cells} cells, {nonzeros} nonzeros, sum {sum}"));
+        }
+        if (input.read_nonzeros, input.read_sum) != (input.nonzeros, input.sum) {
+            let (nonzeros, sum) = (ui::count(input.read_nonzeros), ui::count(input.read_sum));
+            line("before joining", format!("{nonzeros} nonzeros, sum {sum}"));
+        }
+    }
+    if summary.inputs.len() > SHOWN {
+        line(
+            "inputs",
+            format!("{} more, each written as it was read", ui::count((summary.inputs.len() - SHOWN) as u64)),
+        );
+    }
+    for note in &summary.notes {
+        line("note", note.clone());
+    }
+    if summary.was_complete {
+        line("note", "the dataset was complete already".to_owned());
+    }
     line("cells", ui::count(summary.cells));
     line("genes", ui::count(summary.genes));
     line("nonzeros", ui::count(summary.nonzeros));

@@ -166,7 +166,7 @@ fn test_a_conversion_into_a_bucket_that_is_killed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let source = simulated(folder.path(), 250);
     let proxy = HttpServer::proxy(s3.address());
-    let words = format!("convert {} -o {URL} --tile-size 25", source.display());
+    let words = format!("convert {} -o {URL} --tile-size 25 --overwrite", source.display());
     for put in [1, 4, 9, 12] {
         // All answers from the n-th object on are late, so that it is known where the end comes.
         let seen = std::sync::atomic::AtomicUsize::new(0);

@@ -26,6 +26,7 @@ mod obs;
 mod real;
 mod rows;
 mod simulate;
+mod stages;
 mod support;
 mod usage;
 mod verify;

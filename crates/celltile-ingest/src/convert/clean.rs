@@ -49,6 +49,13 @@ pub(super) struct Fault {
     too_large: bool,
 }
 
+impl Fault {
+    /// A sum that is no count.
+    pub(super) fn too_large(gene: u32, values: Vec<u32>) -> Self {
+        Self { gene, values, too_large: true }
+    }
+}
+
 impl Cleaner {
     /// The cell in order; its own slices if it was.
     pub(super) fn clean<'a>(

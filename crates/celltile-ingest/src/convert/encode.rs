@@ -1,94 +1,137 @@
-use std::sync::Arc;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use celltile::genes::{GeneOrder, VarNames};
-use celltile::obs::write_obs;
-use celltile::storage::Storage;
-use celltile::{Csr, DatasetWriter, Written, keys};
-use rayon::prelude::*;
-use serde_json::{Map, Value, json};
+use celltile::{Csr, DatasetWriter};
 
-use super::clean::{Cleaner, Duplicates, fault_error, parts};
+use super::copies::Copies;
 use super::options::{ConvertOptions, Stage};
-use super::survey::Survey;
+use super::supply::{From, Supply};
+use super::tally::Tally;
+use super::work::{TileShare, Work};
 use crate::error::{Error, Result};
-use crate::matrix::{CellBlock, Rounding};
 use crate::plan::Plan;
-use crate::source::Source;
 
-/// Fails early if there is a dataset that must not be replaced: the writer would say so after the first pass.
-pub(super) fn check_free(storage: &dyn Storage, options: &ConvertOptions) -> Result<()> {
-    if options.writer.overwrite {
-        return Ok(());
-    }
-    match storage.size(keys::MANIFEST) {
-        Ok(_) => Err(celltile::Error::Occupied {
-            path: storage.locate(""),
-            reason: "there is a dataset already; it is replaced only with --overwrite".into(),
-        }
-        .into()),
-        Err(_) => Ok(()),
-    }
-}
+/// What each input gives to each tile in the making.
+type Shares = Arc<Mutex<HashMap<u64, BTreeMap<usize, Tally>>>>;
 
-/// The second pass: writes the dataset.
+/// Encodes tiles of a range that are not there yet.
 pub(super) fn encode(
     plan: &Plan,
-    storage: Arc<dyn Storage>,
+    work: &Work,
     options: &ConvertOptions,
-    survey: &mut Survey,
+    supply: &mut Supply<'_>,
     order: &[i32],
-) -> Result<Written> {
-    let source = plan.source();
-    let total = source.info().shape.cells;
-    let mut writer = DatasetWriter::create(storage, order.len() as u64, &options.writing())?;
+    tiles: Range<u64>,
+) -> Result<()> {
     let map = inverse(order);
-    let mut cells = Csr::new();
-    let mut done = 0;
-    options.step(Stage::Encode, 0, total)?;
-    for packed in std::mem::take(&mut survey.packed) {
-        cells.clear();
-        packed.unpack(&mut cells);
-        done += packed.cells() as u64;
-        drop(packed);
-        push(&mut writer, &cells, &map)?;
-        options.step(Stage::Encode, done, total)?;
-    }
-    if done < total {
-        let mut blocks = source.cells(done..total, &options.reading(source))?;
-        let mut block = CellBlock::default();
-        while blocks.next_block(&mut block)? {
-            to_csr(&block, source, options, &mut cells)?;
-            push(&mut writer, &cells, &map)?;
-            done += block.cells() as u64;
-            options.step(Stage::Encode, done, total)?;
+    let tile_size = plan.settings.tile_size.max(1);
+    let all = plan.cells();
+    let cells_of = |tiles: &Range<u64>| {
+        tiles.start.saturating_mul(tile_size).min(all)..tiles.end.saturating_mul(tile_size).min(all)
+    };
+    let mut there = work.encoded()?;
+    for copies in Copies::of(plan, options, order)? {
+        for tile in tiles.clone() {
+            let cells = cells_of(&(tile..tile + 1));
+            if there.binary_search(&tile).is_err() && copies.take(work, tile, cells.end - cells.start)? {
+                let at = there.partition_point(|known| *known < tile);
+                there.insert(at, tile);
+                options.read.check_cancelled()?;
+            }
         }
     }
-    genes(&mut writer, plan, order)?;
-    let tile_size = options.writer.tile_size;
-    let obs = write_obs(Arc::clone(writer.storage()), plan.obs(), None, tile_size, options.obs)?;
-    writer.set_obs_table(&obs)?;
-    metadata(&mut writer, source, survey, options);
-    let written = writer.finish()?;
-    let found = (written.manifest.n_cells, written.manifest.nnz());
-    if found != (survey.cells, survey.nonzeros) {
-        return Err(Error::Damaged {
-            file: source.info().file.clone(),
-            at: source.info().matrix.clone(),
-            what: format!(
-                "changed while it was read: {} cells and {} nonzeros were written, {} and {} counted before",
-                found.0, found.1, survey.cells, survey.nonzeros
-            ),
-        });
+    let total = cells_of(&tiles);
+    let total = total.end - total.start;
+    let mut done = total;
+    let runs = missing(tiles, &there);
+    for run in &runs {
+        let cells = cells_of(run);
+        done -= cells.end - cells.start;
     }
-    Ok(written)
+    options.step(Stage::Encode, done, total)?;
+    for run in runs {
+        let shares: Shares = Arc::default();
+        let on_tile = {
+            let (shares, storage) = (Arc::clone(&shares), Arc::clone(&work.storage));
+            Arc::new(move |tile: u64, record: &celltile::writer::TileRecord| {
+                let own =
+                    shares.lock().unwrap_or_else(PoisonError::into_inner).remove(&tile).unwrap_or_default();
+                let own: Vec<TileShare> =
+                    own.into_iter().map(|(input, t)| (input, t.cells, t.nonzeros, t.sum)).collect();
+                Work::write_tile(storage.as_ref(), tile, record, &own)
+            })
+        };
+        let storage = Arc::clone(&work.storage);
+        let genes = order.len() as u64;
+        let mut writer =
+            DatasetWriter::some_tiles(storage, genes, &options.writing(), run.start, Some(on_tile))?;
+        let cells = cells_of(&run);
+        let mut at = cells.start;
+        supply.cells(cells.clone(), &mut |csr, from| {
+            tally(&shares, csr, &from, at, tile_size);
+            let view = csr.view().map_err(|error| Error::Options(error.to_string()))?;
+            writer.push_source(view, &map)?;
+            at += csr.n_cells() as u64;
+            done += csr.n_cells() as u64;
+            options.step(Stage::Encode, done, total)
+        })?;
+        if at != cells.end {
+            let what = format!("{} cells came, {} were asked for", at - cells.start, cells.end - cells.start);
+            return Err(Error::Damaged { file: work.storage.locate(""), at: "cells".into(), what });
+        }
+        writer.finish_tiles()?;
+    }
+    Ok(())
 }
 
-fn push(writer: &mut DatasetWriter, cells: &Csr, map: &Arc<[i32]>) -> Result<()> {
-    let view = cells.view().map_err(|error| Error::Options(error.to_string()))?;
-    Ok(writer.push_source(view, map)?)
+/// Runs of tiles that are not there.
+fn missing(tiles: Range<u64>, there: &[u64]) -> Vec<Range<u64>> {
+    let mut runs = Vec::new();
+    let mut start = tiles.start;
+    for &tile in there.iter().filter(|tile| tiles.contains(tile)) {
+        if start < tile {
+            runs.push(start..tile);
+        }
+        start = tile + 1;
+    }
+    if start < tiles.end {
+        runs.push(start..tiles.end);
+    }
+    runs
 }
 
-/// For each of the source's columns its place in the order.
+/// Adds up what comes to which tile from which input, before it can be written.
+fn tally(shares: &Shares, csr: &Csr, from: &From<'_>, first: u64, tile_size: u64) {
+    let mut shares = shares.lock().unwrap_or_else(PoisonError::into_inner);
+    let bound = |at: usize| csr.indptr.get(at).and_then(|&at| usize::try_from(at).ok()).unwrap_or(0);
+    let mut cell = 0;
+    while cell < csr.n_cells() {
+        let tile = (first + cell as u64) / tile_size;
+        let left = (tile + 1).saturating_mul(tile_size) - (first + cell as u64);
+        let end = csr.n_cells().min(cell.saturating_add(usize::try_from(left).unwrap_or(usize::MAX)));
+        let shares = shares.entry(tile).or_default();
+        let mut add = |input: usize, cells: Range<usize>| {
+            let entries = bound(cells.start)..bound(cells.end);
+            let counts = csr.counts.get(entries).unwrap_or(&[]);
+            let sum = counts.iter().map(|&count| u64::from(count.unsigned_abs())).sum();
+            let tally =
+                Tally { cells: cells.len() as u64, nonzeros: counts.len() as u64, sum, ..Tally::default() };
+            *shares.entry(input).or_default() += tally;
+        };
+        match from {
+            From::One(input) => add(*input, cell..end),
+            From::Each(inputs) => {
+                for cell in cell..end {
+                    add(inputs.get(cell).copied().unwrap_or(usize::MAX), cell..cell + 1);
+                }
+            }
+        }
+        cell = end;
+    }
+}
+
+/// For each of the plan's genes its place in the order; negative for one that is not in it.
 fn inverse(order: &[i32]) -> Arc<[i32]> {
     let mut map = vec![-1; order.len()];
     for (place, &column) in (0..).zip(order) {
@@ -99,89 +142,15 @@ fn inverse(order: &[i32]) -> Arc<[i32]> {
     map.into()
 }
 
-/// A block in the form that the writer takes. It sorts and drops zeros itself, but never adds up.
-fn to_csr(block: &CellBlock, source: &dyn Source, options: &ConvertOptions, out: &mut Csr) -> Result<()> {
-    out.clear();
-    if options.duplicates == Duplicates::Refuse {
-        out.indptr.clear();
-        out.indptr.extend(block.indptr.iter().map(|&offset| i64::try_from(offset).unwrap_or(i64::MAX)));
-        out.genes.extend(block.genes.iter().map(|gene| gene.cast_signed()));
-        out.counts.extend(block.counts.iter().map(|count| count.cast_signed()));
-        return Ok(());
-    }
-    let cleaned: Vec<Result<Csr>> = parts(&block.indptr, 1 << 16)
-        .into_par_iter()
-        .map(|cells| {
-            let (mut cleaner, mut part) = (Cleaner::default(), Csr::new());
-            for cell in cells {
-                let Some((genes, counts)) = block.cell(cell) else { continue };
-                let cleaned = cleaner.clean(genes, counts, options.duplicates);
-                let (genes, counts) =
-                    cleaned.map_err(|fault| fault_error(&fault, block.first_cell + cell as u64, source))?;
-                part.genes.extend(genes.iter().map(|gene| gene.cast_signed()));
-                part.counts.extend(counts.iter().map(|count| count.cast_signed()));
-                part.indptr.push(i64::try_from(part.genes.len()).unwrap_or(i64::MAX));
-            }
-            Ok(part)
-        })
-        .collect();
-    for part in cleaned {
-        let part = part?;
-        let start = out.indptr.last().copied().unwrap_or(0);
-        out.indptr.extend(part.indptr.iter().skip(1).map(|offset| start + offset));
-        out.genes.extend_from_slice(&part.genes);
-        out.counts.extend_from_slice(&part.counts);
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use super::missing;
 
-fn genes(writer: &mut DatasetWriter, plan: &Plan, order: &[i32]) -> Result<()> {
-    writer.set_gene_order(&GeneOrder::new(order.to_vec())?)?;
-    let names = plan.source().gene_names();
-    let column = |&column: &i32| usize::try_from(column).ok().and_then(|column| names.get(column));
-    let ordered = order.iter().map(|place| column(place).unwrap_or_default().to_owned()).collect();
-    // A name with a line end in it cannot stand in that file.
-    if let Ok(names) = VarNames::new(ordered) {
-        writer.set_var_names(&names)?;
-    }
-    let rows: Vec<u64> = order.iter().map(|&column| u64::try_from(column).unwrap_or(u64::MAX)).collect();
-    Ok(writer.set_var(&plan.var().take(&rows)?)?)
-}
-
-/// What a reader, and an export, should know of where the cells came from: nothing of the machine or the path.
-fn metadata(writer: &mut DatasetWriter, source: &dyn Source, survey: &Survey, options: &ConvertOptions) {
-    let info = source.info();
-    let not_carried: Vec<Value> = source
-        .not_carried()
-        .iter()
-        .map(|part| json!({"path": part.path, "shape": part.shape, "what": part.what}))
-        .collect();
-    let mut chosen = info.options.clone();
-    match options.read.rounding {
-        Rounding::Refuse => None,
-        Rounding::Nearest => chosen.insert("round".into(), json!("nearest")),
-        Rounding::Floor => chosen.insert("round".into(), json!("floor")),
-    };
-    if options.duplicates == Duplicates::Sum {
-        chosen.insert("duplicates".into(), json!("sum"));
-    }
-    let entry = json!({
-        "format": info.format,
-        "matrix": info.matrix,
-        "encoding": info.encoding,
-        "dtype": info.dtype,
-        "cells": survey.cells,
-        "nonzeros": survey.nonzeros,
-        "sum": survey.sum,
-        "unsorted_cells": survey.findings.unsorted,
-        "zeros_dropped": survey.findings.zeros,
-        "repeated_summed": survey.findings.repeated,
-        "features_dropped": info.dropped,
-        "options": chosen,
-        "not_carried": not_carried,
-    });
-    let ours = writer.metadata_mut().entry("celltile").or_insert_with(|| Value::Object(Map::new()));
-    if let Value::Object(ours) = ours {
-        ours.insert("source".into(), entry);
+    #[test]
+    fn test_runs_of_missing_tiles() {
+        assert_eq!(missing(0..5, &[]), std::slice::from_ref(&(0..5)));
+        assert_eq!(missing(0..5, &[0, 2, 3, 7]), [1..2, 4..5]);
+        assert_eq!(missing(2..4, &[2, 3]), []);
+        assert_eq!(missing(0..0, &[]), []);
     }
 }

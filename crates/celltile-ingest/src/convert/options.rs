@@ -1,22 +1,31 @@
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use celltile::WriterOptions;
 use celltile::obs::ObsWriteOptions;
+use celltile::storage::RemoteOptions;
 
 use super::clean::Duplicates;
 use super::order::GeneOrderFrom;
 use crate::error::Result;
 use crate::matrix::ReadOptions;
-use crate::source::Source;
+use crate::plan::Joining;
+use crate::source::{Opener, Source};
 
 /// What is being done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stage {
+    /// Inputs are looked at. Counted in inputs, all others in cells.
+    Check,
     /// Cells are checked and the counts of each gene added up.
     Count,
+    /// Cells are put aside, in an order in which they can be taken up again.
+    Scatter,
     /// Cells are encoded and written.
     Encode,
+    /// Obs and the rest are written.
+    Finish,
 }
 
 /// Is told how many cells of all a stage has done; called often, from one thread.
@@ -36,6 +45,20 @@ pub struct ConvertOptions {
     pub read: ReadOptions,
     /// What to do where a cell holds a gene more than once.
     pub duplicates: Duplicates,
+    /// How several inputs become one dataset, and in which order.
+    pub joining: Joining,
+    /// Whether to go on with a conversion that was begun; without it there must be none, or one to overwrite.
+    pub resume: bool,
+    /// Whether tiles of datasets among the inputs are taken over as they are where they fit, whatever their encoding.
+    pub copy_tiles: bool,
+    /// Where cells are put aside that do not fit into memory, a folder or URL; with the output if `None`.
+    pub spill: Option<PathBuf>,
+    /// How outputs and spills at URLs are asked for.
+    pub output_remote: RemoteOptions,
+    /// How inputs at URLs are asked for when they are opened again.
+    pub inputs_remote: RemoteOptions,
+    /// Kinds of inputs that other crates read.
+    pub openers: Vec<Arc<dyn Opener>>,
     /// A dataset whose gene order is taken over; without it genes are sorted by falling totals.
     pub gene_order_from: Option<GeneOrderFrom>,
     /// Is told how far it is.
@@ -61,6 +84,13 @@ impl Default for ConvertOptions {
             obs: ObsWriteOptions::default(),
             read: ReadOptions::default(),
             duplicates: Duplicates::Refuse,
+            joining: Joining::default(),
+            resume: false,
+            copy_tiles: false,
+            spill: None,
+            output_remote: RemoteOptions::default(),
+            inputs_remote: RemoteOptions::default(),
+            openers: Vec::new(),
             gene_order_from: None,
             progress: None,
         }
@@ -69,7 +99,7 @@ impl Default for ConvertOptions {
 
 impl ConvertOptions {
     /// Reports progress, and fails if the caller asked to stop.
-    pub(super) fn step(&self, stage: Stage, done: u64, total: u64) -> Result<()> {
+    pub(crate) fn step(&self, stage: Stage, done: u64, total: u64) -> Result<()> {
         if let Some(progress) = &self.progress {
             progress(stage, done, total);
         }
@@ -83,8 +113,8 @@ impl ConvertOptions {
     }
 
     /// How much of the memory packed cells may take.
-    pub(super) fn keeping(&self, source: &dyn Source) -> u64 {
-        if source.info().encoding == "csr" { self.memory / 2 } else { self.memory / 4 }
+    pub(super) fn keeping(&self, transposed: bool) -> u64 {
+        if transposed { self.memory / 4 } else { self.memory / 2 }
     }
 
     pub(super) fn writing(&self) -> WriterOptions {

@@ -3,7 +3,6 @@ use std::collections::HashMap;
 use celltile::Dataset;
 
 use crate::error::{Error, Result};
-use crate::source::Source;
 
 /// The genes of a dataset whose order is taken over.
 #[derive(Debug, Clone)]
@@ -31,9 +30,8 @@ impl GeneOrderFrom {
         Ok(Self { name: name.to_owned(), names: names.into_names(), columns })
     }
 
-    /// The source's column of each gene of the order.
-    fn columns(&self, source: &dyn Source) -> Result<Vec<i32>> {
-        let genes = source.gene_names();
+    /// The column of each gene of the order among `genes`, which are those of `file`.
+    pub(crate) fn columns(&self, genes: &[String], file: &str) -> Result<Vec<i32>> {
         // The same genes in the same places, repeats and all.
         if let Some(columns) = &self.columns
             && columns.len() == genes.len()
@@ -46,7 +44,7 @@ impl GeneOrderFrom {
         let mut places: HashMap<&str, Option<i32>> = HashMap::with_capacity(genes.len());
         for (at, name) in genes.iter().enumerate() {
             let place = i32::try_from(at).ok();
-            places.entry(name).and_modify(|place| *place = None).or_insert(place);
+            places.entry(name.as_str()).and_modify(|place| *place = None).or_insert(place);
         }
         let mut columns = Vec::with_capacity(self.names.len());
         let (mut missing, mut repeated) = (Vec::new(), Vec::new());
@@ -69,7 +67,7 @@ impl GeneOrderFrom {
         Err(Error::Options(format!(
             "{}: its genes are not those of {}{}{}{}",
             self.name,
-            source.info().file,
+            file,
             list("are missing from the input or repeated in the dataset", &missing),
             list("are repeated in the input", &repeated),
             list("are only in the input", &more),
@@ -77,18 +75,10 @@ impl GeneOrderFrom {
     }
 }
 
-/// The source's column of each gene of the dataset: by falling totals, equal ones by column; or another dataset's.
-pub(super) fn decide(source: &dyn Source, totals: &[u64], from: Option<&GeneOrderFrom>) -> Result<Vec<i32>> {
-    if let Some(from) = from {
-        return from.columns(source);
-    }
-    let columns = i32::try_from(totals.len()).map_err(|_| {
-        Error::Options(format!(
-            "{}: {} genes; at most 2^31 - 1 can be ordered",
-            source.info().file,
-            totals.len()
-        ))
-    })?;
+/// The column of each gene of the dataset: by falling totals, equal ones by column.
+pub(super) fn decide(totals: &[u64]) -> Result<Vec<i32>> {
+    let columns = i32::try_from(totals.len())
+        .map_err(|_| Error::Options(format!("{} genes; at most 2^31 - 1 can be ordered", totals.len())))?;
     let mut order: Vec<i32> = (0..columns).collect();
     let total = |column: &i32| usize::try_from(*column).ok().and_then(|column| totals.get(column)).copied();
     order.sort_by_key(|column| std::cmp::Reverse(total(column)));

@@ -1,26 +1,31 @@
 use std::fmt;
 use std::time::Duration;
 
-use celltile::Written;
-
-use super::survey::Survey;
+use super::work::Counted;
 use crate::error::human_bytes;
-use crate::source::{NotCarried, Source};
+use crate::plan::{Plan, PlannedInput};
+use crate::source::NotCarried;
 
 /// What a conversion did.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The input.
+    /// The input; the first of several.
     pub input: String,
-    /// Kind of the input.
-    pub format: &'static str,
-    /// The matrix that was read.
+    /// Its kind.
+    pub format: String,
+    /// The matrix of it that was read.
     pub matrix: String,
     /// Why that one.
     pub why: String,
     /// Type of its values.
     pub dtype: String,
+    /// Features of any input that were left out, in words.
+    pub features_dropped: Vec<String>,
+    /// What the inputs hold and the dataset does not.
+    pub not_carried: Vec<NotCarried>,
+    /// What was read and written of each input.
+    pub inputs: Vec<InputSummary>,
     /// Cells.
     pub cells: u64,
     /// Genes.
@@ -33,7 +38,7 @@ pub struct Summary {
     pub tiles: u64,
     /// Bytes of all tiles.
     pub tile_bytes: u64,
-    /// Bytes of the input.
+    /// Bytes of the inputs.
     pub input_bytes: u64,
     /// Cells whose genes were out of order.
     pub unsorted_cells: u64,
@@ -41,39 +46,91 @@ pub struct Summary {
     pub zeros_dropped: u64,
     /// Entries that were added to others of the same cell and gene.
     pub repeated_summed: u64,
-    /// Features that were left out, in words.
-    pub features_dropped: Vec<String>,
-    /// What the input holds and the dataset does not.
-    pub not_carried: Vec<NotCarried>,
+    /// What should be known of the inputs together.
+    pub notes: Vec<String>,
     /// Cells that the second pass had to read again, since the memory did not hold them.
     pub cells_read_twice: u64,
+    /// Whether the dataset was finished before, so that nothing was to be done.
+    pub was_complete: bool,
     /// How long it took.
     pub time: Duration,
 }
 
+/// What was read of an input, all of which was written.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct InputSummary {
+    /// The input.
+    pub input: PlannedInput,
+    /// Cells.
+    pub cells: u64,
+    /// Nonzeros that were read; those of genes that the dataset does not have among them.
+    pub read_nonzeros: u64,
+    /// Sum of the counts that were read.
+    pub read_sum: u64,
+    /// Nonzeros that were written.
+    pub nonzeros: u64,
+    /// Sum of the counts that were written.
+    pub sum: u64,
+}
+
 impl Summary {
-    pub(super) fn new(source: &dyn Source, survey: &Survey, written: &Written, time: Duration) -> Self {
-        let info = source.info();
+    pub(super) fn new(plan: &Plan, counted: &[Counted], tiles: u64, tile_bytes: u64) -> Self {
+        let inputs: Vec<InputSummary> = plan
+            .inputs
+            .iter()
+            .zip(counted)
+            .map(|(input, counted)| InputSummary {
+                input: input.clone(),
+                cells: counted.tally.cells,
+                read_nonzeros: counted.tally.read_nonzeros,
+                read_sum: counted.tally.read_sum,
+                nonzeros: counted.tally.nonzeros,
+                sum: counted.tally.sum,
+            })
+            .collect();
+        let all = |of: fn(&InputSummary) -> u64| inputs.iter().map(of).fold(0, u64::saturating_add);
+        let found = |of: fn(&Counted) -> u64| counted.iter().map(of).fold(0, u64::saturating_add);
+        let first =
+            |of: fn(&PlannedInput) -> &String| plan.inputs.first().map(of).cloned().unwrap_or_default();
+        let mut features_dropped: Vec<String> = Vec::new();
+        let mut not_carried: Vec<NotCarried> = Vec::new();
+        for input in &plan.inputs {
+            for dropped in &input.dropped {
+                if !features_dropped.contains(dropped) {
+                    features_dropped.push(dropped.clone());
+                }
+            }
+            for part in &input.not_carried {
+                // What many inputs have is said once.
+                if !not_carried.iter().any(|known| known.path == part.path) {
+                    not_carried.push(part.clone());
+                }
+            }
+        }
         Self {
-            input: info.file.clone(),
-            format: info.format,
-            matrix: info.matrix.clone(),
-            why: info.why.clone(),
-            dtype: info.dtype.clone(),
-            cells: survey.cells,
-            genes: info.shape.genes,
-            nonzeros: survey.nonzeros,
-            sum: survey.sum,
-            tiles: written.manifest.n_tiles(),
-            tile_bytes: written.manifest.bytes(),
-            input_bytes: info.bytes,
-            unsorted_cells: survey.findings.unsorted,
-            zeros_dropped: survey.findings.zeros,
-            repeated_summed: survey.findings.repeated,
-            features_dropped: info.dropped.clone(),
-            not_carried: source.not_carried().to_vec(),
-            cells_read_twice: survey.cells - survey.packed_cells,
-            time,
+            input: first(|input| &input.path),
+            format: first(|input| &input.format),
+            matrix: first(|input| &input.matrix),
+            why: first(|input| &input.why),
+            dtype: first(|input| &input.dtype),
+            features_dropped,
+            not_carried,
+            cells: plan.cells(),
+            genes: plan.n_genes(),
+            nonzeros: all(|input| input.nonzeros),
+            sum: all(|input| input.sum),
+            tiles,
+            tile_bytes,
+            input_bytes: all(|input| input.input.bytes),
+            unsorted_cells: found(|counted| counted.findings.unsorted),
+            zeros_dropped: found(|counted| counted.findings.zeros),
+            repeated_summed: found(|counted| counted.findings.repeated),
+            notes: plan.notes.clone(),
+            cells_read_twice: 0,
+            was_complete: false,
+            time: Duration::ZERO,
+            inputs,
         }
     }
 
@@ -107,11 +164,12 @@ fn ratio(a: u64, b: u64) -> f64 {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}), matrix {} ({}", self.input, self.format, self.matrix, self.dtype)?;
-        if self.why.is_empty() {
-            writeln!(f, ")")?;
-        } else {
-            writeln!(f, "; {})", self.why)?;
+        for InputSummary { input, cells, nonzeros, sum, .. } in &self.inputs {
+            write!(f, "{} ({}), matrix {} ({}", input.path, input.format, input.matrix, input.dtype)?;
+            if !input.why.is_empty() {
+                write!(f, "; {}", input.why)?;
+            }
+            writeln!(f, "): {cells} cells, {nonzeros} nonzeros, sum {sum}")?;
         }
         writeln!(f, "{} cells, {} genes, {} nonzeros", self.cells, self.genes, self.nonzeros)?;
         writeln!(
@@ -124,23 +182,6 @@ impl fmt::Display for Summary {
             self.ratio_to_input(),
             human_bytes(self.input_bytes)
         )?;
-        let notes = [
-            (self.unsorted_cells, "cells had their genes out of order"),
-            (self.zeros_dropped, "stored zeros were dropped"),
-            (self.repeated_summed, "repeated entries were added up"),
-        ];
-        for (count, what) in notes.iter().filter(|(count, _)| *count > 0) {
-            writeln!(f, "{count} {what}")?;
-        }
-        for dropped in &self.features_dropped {
-            writeln!(f, "dropped {dropped}")?;
-        }
-        if !self.not_carried.is_empty() {
-            writeln!(f, "not carried:")?;
-            for part in &self.not_carried {
-                writeln!(f, "  {} {:?} {}", part.path, part.shape, part.what)?;
-            }
-        }
         write!(f, "{:.2} s, {:.0} cells/s", self.time.as_secs_f64(), self.cells_a_second())
     }
 }

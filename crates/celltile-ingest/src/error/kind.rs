@@ -56,5 +56,7 @@ kinds!(
     Simulate,
     Table,
     Options,
+    Unfit,
+    Changed,
     Cancelled,
 );

@@ -59,7 +59,8 @@ impl Genes {
 
 /// What tells the genes of an input apart.
 pub(super) fn keys(source: &dyn Source, var: Option<&Table>, key: &str) -> Result<Vec<String>> {
-    let missing = |what: String| Error::Missing { file: source.info().file.clone(), at: what, hint: String::new() };
+    let missing =
+        |what: String| Error::Missing { file: source.info().file.clone(), at: what, hint: String::new() };
     match (key, var) {
         (NAMES, None) => Ok(source.gene_names().iter().map(str::to_owned).collect()),
         (IDENTIFIERS, None) => {
@@ -69,13 +70,22 @@ pub(super) fn keys(source: &dyn Source, var: Option<&Table>, key: &str) -> Resul
         (column, var) => {
             let column_of = |var: &Table| var.column(column).map(|c| c.values().clone());
             match var.and_then(column_of) {
-                Some(Values::Text(text)) => Ok(text.values().iter().map(|v| v.unwrap_or_default().to_owned()).collect()),
+                Some(Values::Text(text)) => {
+                    Ok(text.values().iter().map(|v| v.unwrap_or_default().to_owned()).collect())
+                }
                 Some(Values::Category(values)) => {
                     let categories = values.categories();
                     let text = |code: i32| usize::try_from(code).ok().and_then(|code| categories.get(code));
-                    Ok(values.codes().iter().map(|code| text(code).map(|v| v.to_string()).unwrap_or_default()).collect())
+                    Ok(values
+                        .codes()
+                        .iter()
+                        .map(|code| text(code).map(|v| v.to_string()).unwrap_or_default())
+                        .collect())
                 }
-                Some(_) => Err(Error::Options(format!("{}: column {column:?} of var is no text", source.info().file))),
+                Some(_) => Err(Error::Options(format!(
+                    "{}: column {column:?} of var is no text",
+                    source.info().file
+                ))),
                 None => {
                     let there: Vec<&str> =
                         var.map(|var| var.columns().iter().map(|c| c.name()).collect()).unwrap_or_default();
@@ -166,8 +176,18 @@ impl Joiner {
         }
     }
 
+    pub(super) fn key(&self) -> &str {
+        &self.key
+    }
+
     /// The next input's genes.
-    pub(super) fn add(&mut self, name: &str, keys: Vec<String>, names: Vec<String>, var: &Table) -> Result<()> {
+    pub(super) fn add(
+        &mut self,
+        name: &str,
+        keys: Vec<String>,
+        names: Vec<String>,
+        var: &Table,
+    ) -> Result<()> {
         self.inputs += 1;
         if self.inputs == 1 {
             self.first_name = name.to_owned();
@@ -310,7 +330,8 @@ impl Joiner {
             let added = self.added.into_iter().map(|(name, var)| Ok((name, without(var, &self.dropped)?)));
             let mut parts = vec![(self.first_name.clone(), table)];
             parts.extend(added.collect::<Result<Vec<_>>>()?);
-            let inputs: Vec<(&str, &Table)> = parts.iter().map(|(name, table)| (name.as_str(), table)).collect();
+            let inputs: Vec<(&str, &Table)> =
+                parts.iter().map(|(name, table)| (name.as_str(), table)).collect();
             let tables: Vec<&Table> = parts.iter().map(|(_, table)| table).collect();
             table = Union::of(&inputs)?.concat(&tables)?;
         }

@@ -18,7 +18,14 @@ pub(super) fn fingerprint(path: &str, source: &dyn Source) -> String {
     let info = source.info();
     let facts = format!(
         "{}\n{}\n{}\n{}\n{}\n{}\n{}\n{:?}\n",
-        info.bytes, info.format, info.matrix, info.encoding, info.dtype, info.shape.cells, info.shape.genes, info.stored
+        info.bytes,
+        info.format,
+        info.matrix,
+        info.encoding,
+        info.dtype,
+        info.shape.cells,
+        info.shape.genes,
+        info.stored
     );
     hasher.update(facts.as_bytes());
     let mut list = |names: &StringColumn| {
@@ -36,10 +43,16 @@ pub(super) fn fingerprint(path: &str, source: &dyn Source) -> String {
     if path.is_file() {
         let _ = file(path, &mut hasher);
     } else if let Ok(entries) = std::fs::read_dir(path) {
-        let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
+        let mut files: Vec<_> =
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
         files.sort();
         for path in files.iter().take(FILES) {
-            hasher.update(path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default().as_bytes());
+            hasher.update(
+                path.file_name()
+                    .map(|name| name.to_string_lossy().into_owned())
+                    .unwrap_or_default()
+                    .as_bytes(),
+            );
             let _ = file(path, &mut hasher);
         }
     }

@@ -28,8 +28,11 @@ pub fn find_inputs(arguments: &[PathBuf], lists: &[PathBuf]) -> Result<Vec<Input
         expand(text(argument)?, &mut found, None)?;
     }
     for list in lists {
-        let content = std::fs::read_to_string(list)
-            .map_err(|source| Error::Io { path: list.clone(), action: "read", source })?;
+        let content = std::fs::read_to_string(list).map_err(|source| Error::Io {
+            path: list.clone(),
+            action: "read",
+            source,
+        })?;
         let folder = list.parent().unwrap_or(Path::new(""));
         for line in content.lines().map(|line| line.trim_end_matches('\r')) {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -47,7 +50,11 @@ pub fn find_inputs(arguments: &[PathBuf], lists: &[PathBuf]) -> Result<Vec<Input
     let mut seen: HashMap<&str, &str> = HashMap::new();
     for ((path, _), name) in found.iter().zip(&names) {
         if let Some(other) = seen.insert(name, path) {
-            let why = if other == path { "named twice".to_owned() } else { format!("called {name:?}, as is {other}") };
+            let why = if other == path {
+                "named twice".to_owned()
+            } else {
+                format!("called {name:?}, as is {other}")
+            };
             return Err(Error::Options(format!("{path}: {why}")));
         }
     }

@@ -49,6 +49,41 @@ pub(crate) fn faults(storage: &dyn Storage, manifest: &Manifest, values: bool) -
     faults
 }
 
+/// A tile's part of a column of int64.
+pub(crate) fn integers_of_tile(
+    storage: &dyn Storage,
+    manifest: &Manifest,
+    name: &str,
+    tile: u64,
+) -> Result<Vec<i64>> {
+    use arrow_array::cast::AsArray;
+    let fault = |found: String, expected: &str| Error::File {
+        path: storage.locate(keys::OBS_SCHEMA),
+        what: format!("column {name:?}"),
+        found,
+        expected: expected.to_owned(),
+    };
+    let (_, schema) = read_schema(storage)?;
+    let (Some(record), Some(column)) = (&manifest.obs, schema.position(name)) else {
+        return Err(fault("nothing".to_owned(), "a column: metadata.celltile.conversion names it"));
+    };
+    let per_shard = record.tiles_per_file.max(1);
+    let (shard, group) = (tile / per_shard, usize::try_from(tile % per_shard).unwrap_or(usize::MAX));
+    let key = keys::obs_shard(shard);
+    let at = usize::try_from(shard).unwrap_or(usize::MAX);
+    let mut tiles = manifest.tile_cells.chunks(usize::try_from(per_shard).unwrap_or(usize::MAX));
+    let (Some(tile_cells), Some(&size)) = (tiles.nth(at), record.shard_bytes.get(at)) else {
+        return Err(fault(format!("tile {tile}"), "a tile with a shard"));
+    };
+    let open = Shard::open(storage, &key, size, &schema, tile_cells)?;
+    let range = open.chunk(group, column)?;
+    let start = range.start;
+    let bytes = storage.read_range(&key, range)?;
+    let arrays = open.decode(group, &[column], &schema, vec![(start, bytes)])?;
+    let integers = arrays.first().and_then(|array| array.as_primitive_opt::<arrow_array::types::Int64Type>());
+    integers.map(|array| array.values().to_vec()).ok_or_else(|| fault("another type".to_owned(), "int64"))
+}
+
 fn read_schema(storage: &dyn Storage) -> Result<(String, ObsSchema)> {
     let bytes = storage.read(keys::OBS_SCHEMA)?;
     let schema = ObsSchema::parse(&bytes, &storage.locate(keys::OBS_SCHEMA))?;

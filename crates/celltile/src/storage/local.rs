@@ -39,6 +39,15 @@ impl LocalStorage {
         check_key(key)?;
         Ok(self.root.join(key))
     }
+
+    /// A name beside a path that nobody else uses.
+    #[allow(clippy::unused_self, reason = "names are those of a storage")]
+    fn temporary(&self, folder: &Path, path: &Path) -> PathBuf {
+        static COUNTER: AtomicU64 = AtomicU64::new(0);
+        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
+        folder.join(format!(".{name}.{}-{number}{TEMPORARY_SUFFIX}", std::process::id()))
+    }
 }
 
 impl Storage for LocalStorage {
@@ -94,13 +103,10 @@ impl Storage for LocalStorage {
     }
 
     fn create(&self, key: &str) -> Result<Box<dyn ObjectWriter>> {
-        static COUNTER: AtomicU64 = AtomicU64::new(0);
         let path = self.path(key)?;
         let folder = path.parent().unwrap_or(&self.root).to_path_buf();
         make_folders(&folder)?;
-        let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let number = COUNTER.fetch_add(1, Ordering::Relaxed);
-        let temporary = folder.join(format!(".{name}.{}-{number}{TEMPORARY_SUFFIX}", std::process::id()));
+        let temporary = self.temporary(&folder, &path);
         // A leftover of an earlier process with our number is overwritten.
         let file = OpenOptions::new()
             .write(true)
@@ -118,6 +124,29 @@ impl Storage for LocalStorage {
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(e) => Err(Error::io(shown(&path), "remove", e)),
         }
+    }
+
+    fn copy_in(&self, key: &str, from: &dyn Storage, from_key: &str) -> Result<bool> {
+        let (path, Some(source)) = (self.path(key)?, from.file_of(from_key)) else { return Ok(false) };
+        let folder = path.parent().unwrap_or(&self.root).to_path_buf();
+        make_folders(&folder)?;
+        let temporary = self.temporary(&folder, &path);
+        // A leftover of an earlier process with our number.
+        let _ = fs::remove_file(&temporary);
+        // Other file systems, and some without such links, say no.
+        if fs::hard_link(&source, &temporary).is_err() {
+            return Ok(false);
+        }
+        let renamed = fs::rename(&temporary, &path);
+        // Nothing happens where both are the same file already.
+        let _ = fs::remove_file(&temporary);
+        renamed.map_err(|e| Error::io(shown(&path), "rename", e))?;
+        sync_folder(&folder)?;
+        Ok(true)
+    }
+
+    fn file_of(&self, key: &str) -> Option<PathBuf> {
+        self.path(key).ok()
     }
 
     fn remove_folder(&self, folder: &str) -> Result<()> {

@@ -187,6 +187,31 @@ impl Storage for RemoteStorage {
         Ok(self.head(key)?.size)
     }
 
+    fn copy_in(&self, key: &str, from: &dyn Storage, from_key: &str) -> Result<bool> {
+        let (Some((bucket, _)), Some((other, source))) = (self.bucket_of(key), from.bucket_of(from_key))
+        else {
+            return Ok(false);
+        };
+        if bucket != other {
+            return Ok(false);
+        }
+        let (connection, path) = (self.inner.connection()?, self.inner.path(key)?);
+        let source = Path::parse(source)
+            .map_err(|_| Error::Key { key: from_key.to_owned(), reason: "no bucket can hold it" })?;
+        self.run(key, "copy", 0, async move {
+            use object_store::ObjectStoreExt as _;
+            Ok(connection.store.copy(&source, &path).await)
+        })
+        // A server that does not copy is no error: whoever asks can move the bytes.
+        .map(|copied| copied.is_ok())
+    }
+
+    fn bucket_of(&self, key: &str) -> Option<(String, String)> {
+        let location = &self.inner.location;
+        let settings = format!("{:?} {} {:?}", location.kind, location.bucket, self.inner.options.settings);
+        Some((settings, location.full_key(key)))
+    }
+
     fn version(&self, key: &str) -> Result<Option<String>> {
         Ok(Some(self.head(key)?.text()))
     }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use celltile_tile::{Tile, frames_crc, head_crc, verify_strict};
 
+use super::sources::Sources;
 use super::{Context, Fault, Level, Progress};
 use crate::checksums::ChecksumFile;
 use crate::digest::Sha256;
@@ -14,6 +15,7 @@ use crate::keys;
 pub(super) fn check(
     context: &Context<'_>,
     checksums: Option<&ChecksumFile>,
+    sources: Option<&Sources>,
     looked_at: &Mutex<(u64, u64)>,
     progress: &(dyn Fn(Progress) + Sync),
 ) -> Vec<Fault> {
@@ -27,7 +29,7 @@ pub(super) fn check(
                 return;
             }
             let mut faults = Vec::new();
-            let size = check_tile(context, checksums, tile, &mut faults);
+            let size = check_tile(context, checksums, sources, tile, &mut faults);
             found
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -56,6 +58,7 @@ pub(super) fn check(
 fn check_tile(
     context: &Context<'_>,
     checksums: Option<&ChecksumFile>,
+    sources: Option<&Sources>,
     tile: u64,
     faults: &mut Vec<Fault>,
 ) -> u64 {
@@ -118,11 +121,19 @@ fn check_tile(
                 report(error.to_string());
             }
         }
-        Level::Strict => faults.extend(
-            verify_strict(&parsed)
-                .iter()
-                .map(|fault| Fault::of_tile_error(&path, tile, first_cell, fault.to_string(), &fault.error)),
-        ),
+        Level::Strict => {
+            let before = faults.len();
+            faults.extend(
+                verify_strict(&parsed).iter().map(|fault| {
+                    Fault::of_tile_error(&path, tile, first_cell, fault.to_string(), &fault.error)
+                }),
+            );
+            if let Some(sources) = sources.filter(|_| faults.len() == before)
+                && let Err(what) = sources.add(context, tile, &parsed)
+            {
+                faults.push(Fault::of_tile(&path, tile, what));
+            }
+        }
     }
     size
 }

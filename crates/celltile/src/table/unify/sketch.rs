@@ -48,6 +48,14 @@ impl Sketch {
         Ok(Self { table, rows })
     }
 
+    /// Of one column; nothing if the table does not have it.
+    #[must_use]
+    pub fn only(&self, column: &str) -> Option<Self> {
+        let only = self.table.column(column)?.clone();
+        let table = Table::new(self.table.rows(), None, vec![only]).ok()?;
+        Some(Self { table, rows: self.rows.clone() })
+    }
+
     /// The few rows.
     #[must_use]
     pub fn table(&self) -> &Table {

@@ -1,0 +1,418 @@
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Instant;
+
+use celltile::Manifest;
+use celltile::storage::Storage;
+use celltile::writer::prepare;
+use serde_json::Value;
+
+use super::encode::encode;
+use super::finish::finish;
+use super::options::ConvertOptions;
+use super::order;
+use super::pass::{Room, Todo, check_memory, pass};
+use super::summary::Summary;
+use super::supply::{Cache, Supply};
+use super::work::{Counted, Work};
+use crate::error::{Error, Result};
+use crate::plan::{Plan, PlannedInput};
+use crate::source::SourceOptions;
+
+/// Converts what a plan looked at to a dataset in `storage`. The same inputs and options give the same bytes, whatever
+/// the number of threads and the memory, and however often it was stopped and resumed.
+///
+/// # Errors
+///
+/// Whatever is wrong with a cell: of several faults in an input the first in cell order. [`Error::Cancelled`] if asked to stop.
+/// [`Error::Options`] if there is a conversion that this one does not go on with. [`Error::Dataset`] if the storage refuses. There is no
+/// complete dataset then.
+#[allow(clippy::needless_pass_by_value, reason = "a storage is shared by those who write to it")]
+pub fn convert(plan: &Plan, storage: Arc<dyn Storage>, options: &ConvertOptions) -> Result<Summary> {
+    let started = Instant::now();
+    on_threads(options, || {
+        let mut summary = match Stages::begin(plan, &storage, options)? {
+            Begun::Complete(summary) => *summary,
+            Begun::Work(work) => run(plan, &work, options).inspect_err(|error| {
+                // With what is wrong in an input nobody can go on; with what a disk or a network says, later.
+                if !matches!(error, Error::Cancelled | Error::Io { .. } | Error::Dataset(_)) {
+                    let _ = work.clear();
+                }
+            })?,
+        };
+        summary.time = started.elapsed();
+        Ok(summary)
+    })
+}
+
+fn on_threads<T: Send>(options: &ConvertOptions, what: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let threads = options.writer.threads.max(1);
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .thread_name(|at| format!("celltile-read-{at}"))
+        .build()
+        .map_err(|error| Error::Options(format!("cannot start {threads} threads: {error}")))?;
+    pool.install(what)
+}
+
+/// What there is at the output.
+enum Begun {
+    /// The dataset, finished.
+    Complete(Box<Summary>),
+    /// The stages' folder.
+    Work(Work),
+}
+
+/// All stages, in memory as far as it goes.
+fn run(plan: &Plan, work: &Work, options: &ConvertOptions) -> Result<Summary> {
+    check_memory(plan, options)?;
+    let (counted, scattered, encoded) = (work.counted()?, work.scattered()?, work.encoded()?);
+    let all_encoded = encoded.len() as u64 >= plan.n_tiles();
+    let shuffled = plan.joining.shuffle.is_some();
+    let transposed = plan.inputs.iter().any(PlannedInput::transposed);
+    let keeping = options.keeping(transposed);
+    let packed = plan.inputs.iter().map(PlannedInput::packed).fold(0, u64::saturating_add);
+    let has = |list: &[u64], input: usize| list.binary_search(&(input as u64)).is_ok();
+    let mut cache = Cache::new();
+    let mut room = Room { left: keeping, whole: true };
+    // Where all fits, nothing is put aside; and what was put aside before is used.
+    let in_memory = packed <= keeping && scattered.is_empty();
+    let aside = |input: &PlannedInput| !in_memory && (shuffled || input.transposed());
+    let total = plan.cells();
+    let mut done = 0;
+    for (number, input) in plan.inputs.iter().enumerate() {
+        let scatter = aside(input) && !has(&scattered, number) && !all_encoded;
+        let keep = !aside(input) && !all_encoded;
+        let count = !has(&counted, number);
+        if count || scatter || (keep && shuffled) {
+            let todo = Todo { count, scatter, keep };
+            pass(plan, work, options, number, todo, &mut cache, &mut room, &mut done, total)?;
+        } else {
+            room.whole = false;
+            done += input.cells;
+        }
+    }
+    if shuffled && in_memory && !room.whole && !all_encoded {
+        // It was more than the headers said: put it aside after all.
+        cache.clear();
+        done = 0;
+        for number in 0..plan.inputs.len() {
+            let todo = Todo { count: false, scatter: true, keep: false };
+            pass(plan, work, options, number, todo, &mut cache, &mut room, &mut done, total)?;
+        }
+    }
+    let counted = read_counts(plan, work)?;
+    let order = gene_order(plan, work, &counted)?;
+    let whole = shuffled && in_memory && room.whole;
+    let mut supply = Supply::new(plan, options, work, cache, whole)?;
+    encode(plan, work, options, &mut supply, &order, 0..plan.n_tiles())?;
+    let read_again = supply.read_again;
+    drop(supply);
+    let written = finish(plan, work, options, &order, &counted)?;
+    work.clear()?;
+    let mut summary = Summary::new(plan, &counted, written.manifest.n_tiles(), written.manifest.bytes());
+    summary.cells_read_twice = read_again;
+    Ok(summary)
+}
+
+fn read_counts(plan: &Plan, work: &Work) -> Result<Vec<Counted>> {
+    let read = |input: usize| {
+        work.read_count(input).map_err(|error| match error {
+            Error::Dataset(error) if error.is_not_found() => Error::Options(format!(
+                "input {input} is not counted yet: celltile count --inputs {input}:{}",
+                input + 1
+            )),
+            error => error,
+        })
+    };
+    let mut all = Vec::with_capacity(plan.inputs.len());
+    for input in 0..plan.inputs.len() {
+        let mut counted = read(input)?;
+        if input > 0 {
+            // The totals of all inputs together are in the first.
+            let totals = std::mem::take(&mut counted.totals);
+            if let Some(Counted { totals: sums, .. }) = all.first_mut() {
+                for (sum, more) in sums.iter_mut().zip(totals) {
+                    *sum = sum.saturating_add(more);
+                }
+            }
+        }
+        all.push(counted);
+    }
+    Ok(all)
+}
+
+fn gene_order(plan: &Plan, work: &Work, counted: &[Counted]) -> Result<Vec<i32>> {
+    if let Some(order) = &plan.gene_order {
+        return Ok(order.clone());
+    }
+    if let Some(order) = work.read_order()? {
+        return Ok(order);
+    }
+    let totals = counted.first().map(|counted| counted.totals.as_slice()).unwrap_or_default();
+    let order = order::decide(totals)?;
+    work.write_order(&order)?;
+    Ok(order)
+}
+
+/// A conversion in stages that any machine can run, each as often as it takes; they share the inputs and the output.
+pub struct Stages {
+    plan: Plan,
+    work: Work,
+    options: ConvertOptions,
+}
+
+impl std::fmt::Debug for Stages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stages").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+impl Stages {
+    /// Fails early where a conversion could not begin.
+    pub(super) fn check_free(storage: &dyn Storage, options: &ConvertOptions) -> Result<()> {
+        if options.writer.overwrite || options.resume {
+            return Ok(());
+        }
+        let occupied = |reason: &str| {
+            celltile::Error::Occupied { path: storage.locate(""), reason: reason.to_owned() }.into()
+        };
+        if storage.size(celltile::keys::MANIFEST).is_ok() {
+            return Err(occupied("there is a dataset already; it is replaced only with --overwrite"));
+        }
+        if Work::load_plan(storage).ok().flatten().is_some() {
+            return Err(occupied(
+                "there is a conversion that was not finished; --resume goes on with it, --overwrite begins anew",
+            ));
+        }
+        Ok(())
+    }
+
+    /// Begins or resumes.
+    fn begin(plan: &Plan, storage: &Arc<dyn Storage>, options: &ConvertOptions) -> Result<Begun> {
+        Self::check_free(storage.as_ref(), options)?;
+        let work = Work::new(Arc::clone(storage), plan, options)?;
+        if options.resume {
+            if storage.size(celltile::keys::MANIFEST).is_ok() {
+                return complete(plan, storage, &work).map(|summary| Begun::Complete(Box::new(summary)));
+            }
+            if let Some(stored) = Work::load_plan(storage.as_ref())? {
+                let differences = plan.differences(&stored);
+                if !differences.is_empty() {
+                    return Err(Error::Options(format!(
+                        "{}: the conversion that was begun here is another one:\n  {}",
+                        storage.locate(""),
+                        differences.join("\n  ")
+                    )));
+                }
+                // What was put aside before was so by the stored plan.
+                let mut work = work;
+                work.layout = stored.spill;
+                return Ok(Begun::Work(work));
+            }
+        }
+        prepare(storage.as_ref(), options.writer.overwrite)?;
+        work.store_plan(plan)?;
+        Ok(Begun::Work(work))
+    }
+
+    /// Stores a plan where a dataset is to be, for other processes to go on with.
+    ///
+    /// # Errors
+    ///
+    /// As [`convert`].
+    pub fn plan(plan: &Plan, storage: &Arc<dyn Storage>, options: &ConvertOptions) -> Result<()> {
+        Self::begin(plan, storage, options).map(|_| ())
+    }
+
+    /// The conversion that was begun in a storage. Of the options only memory, threads, the place of what is put aside and
+    /// how inputs are opened count: the rest is the plan's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Options`] if there is none.
+    pub fn open(
+        storage: Arc<dyn Storage>,
+        sources: &SourceOptions,
+        options: &ConvertOptions,
+    ) -> Result<Self> {
+        let Some(plan) = Work::load_plan(storage.as_ref())? else {
+            let place = storage.locate("");
+            return Err(Error::Options(if storage.size(celltile::keys::MANIFEST).is_ok() {
+                format!("{place}: the dataset is finished")
+            } else {
+                format!("{place}: no conversion was begun here: celltile plan begins one")
+            }));
+        };
+        let mut options = options.clone();
+        plan.settings.apply(&mut options)?;
+        options.inputs_remote = sources.remote.clone();
+        options.openers.clone_from(&sources.openers);
+        let work = Work::new(storage, &plan, &options)?;
+        Ok(Self { plan, work, options })
+    }
+
+    /// The plan.
+    pub fn plan_of(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Checks the cells of some inputs and adds up their genes. Those that are counted already are left alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`convert`].
+    pub fn count(&self, inputs: Range<usize>) -> Result<()> {
+        let there = self.work.counted()?;
+        self.each(inputs, &there, Todo { count: true, scatter: false, keep: false })
+    }
+
+    /// Whether cells have to be scattered.
+    pub fn needs_scatter(&self) -> bool {
+        self.plan.joining.shuffle.is_some() || self.plan.inputs.iter().any(PlannedInput::transposed)
+    }
+
+    /// Puts the cells of some inputs aside, where the order of the dataset asks for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`convert`].
+    pub fn scatter(&self, inputs: Range<usize>) -> Result<()> {
+        if !self.needs_scatter() {
+            return Ok(());
+        }
+        let there = self.work.scattered()?;
+        self.each(inputs, &there, Todo { count: false, scatter: true, keep: false })
+    }
+
+    fn each(&self, inputs: Range<usize>, there: &[u64], todo: Todo) -> Result<()> {
+        let (plan, work, options) = (&self.plan, &self.work, &self.options);
+        let n = plan.inputs.len();
+        if inputs.end > n || inputs.start > inputs.end {
+            return Err(Error::Options(format!("inputs {}:{}: there are {n}", inputs.start, inputs.end)));
+        }
+        on_threads(options, || {
+            check_memory(plan, options)?;
+            let chosen = plan.inputs.get(inputs.clone()).unwrap_or(&[]);
+            let total = chosen.iter().map(|input| input.cells).sum();
+            let (mut cache, mut room, mut done) = (Cache::new(), Room { left: 0, whole: false }, 0);
+            for number in inputs {
+                let input = plan.inputs.get(number).map_or(0, |input| input.cells);
+                let aside = plan.joining.shuffle.is_some()
+                    || plan.inputs.get(number).is_some_and(PlannedInput::transposed);
+                if there.binary_search(&(number as u64)).is_ok() || (todo.scatter && !aside) {
+                    done += input;
+                    continue;
+                }
+                pass(plan, work, options, number, todo, &mut cache, &mut room, &mut done, total)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Encodes some tiles. Those that are there already are left alone.
+    ///
+    /// # Errors
+    ///
+    /// As [`convert`]; [`Error::Options`] if an earlier stage is not complete.
+    pub fn encode(&self, tiles: Range<u64>) -> Result<()> {
+        let (plan, work, options) = (&self.plan, &self.work, &self.options);
+        let n = plan.n_tiles();
+        if tiles.end > n || tiles.start > tiles.end {
+            return Err(Error::Options(format!("tiles {}:{}: there are {n}", tiles.start, tiles.end)));
+        }
+        on_threads(options, || {
+            let order = match (&plan.gene_order, work.read_order()?) {
+                (None, Some(order)) => order,
+                _ => gene_order(plan, work, &read_counts(plan, work)?)?,
+            };
+            if self.needs_scatter() {
+                let there = work.scattered()?;
+                let shuffled = plan.joining.shuffle.is_some();
+                for (number, input) in plan.inputs.iter().enumerate() {
+                    if (shuffled || input.transposed()) && there.binary_search(&(number as u64)).is_err() {
+                        return Err(Error::Options(format!(
+                            "input {number} is not scattered yet: celltile scatter --inputs {number}:{}",
+                            number + 1
+                        )));
+                    }
+                }
+            }
+            let mut supply = Supply::new(plan, options, work, Cache::new(), false)?;
+            encode(plan, work, options, &mut supply, &order, tiles)
+        })
+    }
+
+    /// Writes genes, obs and the manifest, and clears away what the stages left.
+    ///
+    /// # Errors
+    ///
+    /// As [`convert`]; [`Error::Options`] if an earlier stage is not complete.
+    pub fn finish(&self) -> Result<Summary> {
+        let (plan, work, options) = (&self.plan, &self.work, &self.options);
+        let started = Instant::now();
+        on_threads(options, || {
+            let counted = read_counts(plan, work)?;
+            let order = gene_order(plan, work, &counted)?;
+            let written = finish(plan, work, options, &order, &counted)?;
+            work.clear()?;
+            let mut summary =
+                Summary::new(plan, &counted, written.manifest.n_tiles(), written.manifest.bytes());
+            summary.time = started.elapsed();
+            Ok(summary)
+        })
+    }
+}
+
+/// The dataset is there already: if it is this plan's, nothing is left to do but to clear away.
+fn complete(plan: &Plan, storage: &Arc<dyn Storage>, work: &Work) -> Result<Summary> {
+    let manifest = Manifest::read(storage.as_ref())?;
+    let metadata = manifest.metadata();
+    let ours = metadata.get("celltile");
+    let conversion = ours.and_then(|ours| ours.get("conversion"));
+    let place = storage.locate("");
+    let Some(stored) = conversion.and_then(|c| c.get("plan")).and_then(Value::as_str) else {
+        return Err(Error::Options(format!(
+            "{place}: there is a dataset, which does not say how it was converted"
+        )));
+    };
+    if stored != plan.digest() {
+        let before = conversion.and_then(|c| c.get("essence")).cloned().unwrap_or_default();
+        let sources = ours.and_then(|ours| ours.get("sources")).cloned().unwrap_or_default();
+        let differences = plan.differences_from(&before, &sources);
+        return Err(Error::Options(format!(
+            "{place}: there is a finished dataset of another conversion:\n  {}",
+            differences.join("\n  ")
+        )));
+    }
+    work.clear()?;
+    let number = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_u64).unwrap_or(0);
+    let sources =
+        ours.and_then(|ours| ours.get("sources")).and_then(Value::as_array).cloned().unwrap_or_default();
+    let counted: Vec<Counted> = sources
+        .iter()
+        .map(|entry| {
+            let or = |key: &str, other: &str| {
+                entry.get(key).and_then(Value::as_u64).unwrap_or(number(entry, other))
+            };
+            Counted {
+                tally: super::tally::Tally {
+                    cells: number(entry, "cells"),
+                    read_nonzeros: or("read_nonzeros", "nonzeros"),
+                    read_sum: or("read_sum", "sum"),
+                    nonzeros: number(entry, "nonzeros"),
+                    sum: number(entry, "sum"),
+                },
+                findings: super::clean::Findings {
+                    unsorted: number(entry, "unsorted_cells"),
+                    zeros: number(entry, "zeros_dropped"),
+                    repeated: number(entry, "repeated_summed"),
+                },
+                totals: Vec::new(),
+            }
+        })
+        .collect();
+    let mut summary = Summary::new(plan, &counted, manifest.n_tiles(), manifest.bytes());
+    summary.was_complete = true;
+    Ok(summary)
+}
