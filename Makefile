@@ -122,6 +122,7 @@ soak:
 interop: export CELLTILE_TEST_PYTHON := $(VENV)/bin/python
 interop: $(VENV_STAMP)
 	$(CARGO) test --locked -p celltile-cli --test cli -- --nocapture interop
+	$(CARGO) test --locked -p celltile-zarr --test interop -- --nocapture
 
 lint: $(VENV_STAMP)
 	$(CARGO) fmt --all --check

@@ -1,6 +1,7 @@
 //! Values of arguments that more than one command takes.
 
 mod reading;
+mod store;
 
 pub(crate) mod conversion;
 pub(crate) mod dataset;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 pub(crate) use self::reading::Reading;
+pub(crate) use self::store::StoreArgs;
 use crate::failure::Failure;
 
 /// How many threads.
@@ -26,6 +28,11 @@ impl Threads {
     /// The number asked for, or that of the machine.
     pub(crate) fn get(self) -> usize {
         self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
+    }
+
+    /// The number asked for, if one was.
+    pub(crate) fn number(self) -> Option<NonZeroUsize> {
+        self.threads
     }
 
     /// Runs something that uses the current pool of threads, with a pool of that many.
@@ -46,6 +53,16 @@ pub(crate) struct Target {
 }
 
 impl Target {
+    /// The path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.output
+    }
+
+    /// Whether what is there may be replaced.
+    pub(crate) fn overwrites(&self) -> bool {
+        self.overwrite
+    }
+
     /// The path, if nothing is there that may not be replaced.
     pub(crate) fn free(&self) -> Result<&Path, Failure> {
         if !self.overwrite && std::fs::symlink_metadata(&self.output).is_ok() {

@@ -32,6 +32,8 @@ pub(crate) enum Command {
     Rows(commands::rows::Args),
     Obs(commands::obs::Args),
     Export(commands::export::Args),
+    Serve(commands::serve::Args),
+    Zarr(commands::zarr::Args),
     Simulate(commands::simulate::Args),
     Bench(commands::bench::Args),
     Completions(commands::completions::Args),

@@ -8,9 +8,11 @@ pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod obs;
 pub(crate) mod rows;
+pub(crate) mod serve;
 pub(crate) mod simulate;
 pub(crate) mod stages;
 pub(crate) mod verify;
+pub(crate) mod zarr;
 
 use celltile_ingest::source::NotCarried;
 
@@ -34,6 +36,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
         Command::Rows(args) => rows::run(&args),
         Command::Obs(args) => obs::run(&args),
         Command::Export(args) => export::run(&args, progress),
+        Command::Serve(args) => serve::run(&args),
+        Command::Zarr(args) => zarr::run(&args, progress),
         Command::Simulate(args) => simulate::run(&args, progress),
         Command::Bench(args) => bench::run(&args),
         Command::Completions(args) => completions::run(&args),

@@ -10,6 +10,7 @@ use zarrs::storage::{Bytes, ReadableWritableStorageTraits};
 use crate::array::{ZarrArray, metadata_key};
 use crate::copy::{copy_rectangle, lengths, to_usize};
 use crate::error::{Result, ZarrError};
+use crate::npy::Npy;
 use crate::regrid::{replace_grid, unravel};
 use crate::spec::GridForm;
 
@@ -77,6 +78,21 @@ where
     store.set(&key, Bytes::from(text.clone()))?;
     refresh_consolidated(store.as_ref(), node, &text)?;
     Ok(new)
+}
+
+/// [`append`]s the elements of an NPY file: its shape is the array's but for the axis, its type the array's.
+///
+/// # Errors
+///
+/// As [`append`], and if the file is no NPY file in C order.
+pub fn append_npy<S>(array: &ZarrArray<S>, axis: usize, npy: &[u8]) -> Result<ZarrArray<S>>
+where
+    S: ?Sized + ReadableWritableStorageTraits + 'static,
+{
+    let npy = Npy::parse(npy)
+        .map_err(|reason| ZarrError::metadata(array.path(), format!("the block: {reason}")))?;
+    let (length, block) = npy.block(array, axis)?;
+    append(array, axis, length, block)
 }
 
 /// Writes the part of the block that a new chunk holds.

@@ -1,23 +1,28 @@
 //! Arrays of zarrs whose grids are ours.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+mod read;
+
 use std::sync::Arc;
 
 use celltile_grid::{AxisChunk, Grid};
 use zarrs::array::{
-    Array, ArrayBytes, ArrayMetadata, ArrayMetadataV3, ArraySubset, CodecOptions, DataTypeSize,
+    Array, ArrayBytes, ArrayMetadata, ArrayMetadataV2, ArrayMetadataV3, CodecOptions, DataTypeSize,
 };
-use zarrs::config::MetadataRetrieveVersion;
 use zarrs::node::NodePath;
 use zarrs::storage::{Bytes, ReadableStorageTraits, StoreKey, WritableStorageTraits};
 
+use crate::cache::Cache;
+use crate::decode::{Chain, Decoder, ShardIndex};
 use crate::error::{Result, ZarrError};
 use crate::grid::{RectilinearGrid, with_grid};
-use crate::metadata::{DeclaredGrid, NodeKind, node_kind, parse_grid};
+use crate::metadata::{DeclaredGrid, NodeKind, declared_codecs, node_kind, parse_grid, parse_v2};
 use crate::spec::{ArraySpec, GridForm};
 
 /// The decoded size above which a chunk is refused, unless the caller allows more.
 pub const MAX_CHUNK_BYTES: u64 = 4 << 30;
+
+/// Bytes of shards' indexes kept for an array.
+const INDEX_BYTES: u64 = 32 << 20;
 
 /// An array of zarrs, with the grid that its metadata declares.
 ///
@@ -28,6 +33,10 @@ pub const MAX_CHUNK_BYTES: u64 = 4 << 30;
 pub struct ZarrArray<S: ?Sized> {
     array: Array<S>,
     declared: DeclaredGrid,
+    decoder: Decoder,
+    /// What is decoded at once: inner chunks of shards, or chunks.
+    units: Grid,
+    indexes: Cache<Vec<u64>, Option<ShardIndex>>,
     /// `zarr.json` as it was given; nothing for format 2.
     text: Option<Box<[u8]>>,
     max_chunk_bytes: u64,
@@ -49,43 +58,21 @@ impl<S: ?Sized + ReadableStorageTraits + 'static> ZarrArray<S> {
     }
 
     fn open_v2(storage: Arc<S>, path: &str) -> Result<Self> {
-        if storage.get(&metadata_key(path, ".zarray")?)?.is_none() {
+        let Some(text) = storage.get(&metadata_key(path, ".zarray")?)? else {
             return Err(ZarrError::NotFound { node: path.to_owned() });
-        }
-        let array =
-            Array::open_opt(storage, path, &MetadataRetrieveVersion::V2).map_err(ZarrError::create(path))?;
-        let ArrayMetadata::V2(metadata) = array.metadata() else {
-            return Err(ZarrError::metadata(path, "not an array of Zarr format 2"));
         };
-        let chunk_shape: Vec<u64> = metadata.chunks.iter().map(|edge| edge.get()).collect();
-        let grid = Grid::from_regular(&metadata.shape, &chunk_shape).map_err(ZarrError::grid(path))?;
-        let declared = DeclaredGrid { grid, form: GridForm::Regular, inner: None };
-        Ok(Self { array, declared, text: None, max_chunk_bytes: MAX_CHUNK_BYTES })
-    }
-
-    /// A chunk's elements, its declared shape whole; those of a chunk that is not stored are the fill value.
-    ///
-    /// # Errors
-    ///
-    /// If the chunk is not active, takes more memory than allowed, or cannot be read and decoded.
-    pub fn read_chunk(&self, chunk: &[u64]) -> Result<ArrayBytes<'static>> {
-        self.check_chunk(chunk)?;
-        self.guarded(|| self.array.retrieve_chunk_opt(chunk, &serial()))
-    }
-
-    /// The elements of a region, in C order.
-    ///
-    /// # Errors
-    ///
-    /// If the region is not inside the array, a chunk that it touches takes more memory than allowed, or one cannot be read and
-    /// decoded.
-    pub fn read_region(&self, region: &[std::ops::Range<u64>]) -> Result<ArrayBytes<'static>> {
-        let mut parts = self.declared.grid.region(region).map_err(ZarrError::grid(self.path()))?;
-        while let Some(parts) = parts.next_part() {
-            self.check_size(parts.iter().map(|part| &part.chunk))?;
+        let grid = parse_v2(path, &text)?;
+        let fault = |error: serde_json::Error| ZarrError::metadata(path, format!(".zarray: {error}"));
+        let mut metadata: ArrayMetadataV2 = serde_json::from_slice(&text).map_err(fault)?;
+        if let Some(text) = storage.get(&metadata_key(path, ".zattrs")?)? {
+            let fault = |error: serde_json::Error| ZarrError::metadata(path, format!(".zattrs: {error}"));
+            metadata.attributes = serde_json::from_slice(&text).map_err(fault)?;
         }
-        let subset = ArraySubset::new_with_ranges(region);
-        self.guarded(|| self.array.retrieve_array_subset(&subset))
+        let array = Array::new_with_metadata(storage, path, ArrayMetadata::V2(metadata));
+        let array = array.map_err(ZarrError::create(path))?;
+        let decoder = Decoder::Plain(Chain::new(&array.codecs()));
+        let declared = DeclaredGrid { grid, form: GridForm::Regular, inner: None };
+        Self::assembled(array, declared, decoder, None)
     }
 }
 
@@ -107,12 +94,24 @@ impl<S: ?Sized> ZarrArray<S> {
             GridForm::Regular => make(),
             GridForm::Rectilinear => with_grid(RectilinearGrid::new(declared.grid.clone()), make),
         };
-        Ok(Self {
-            array: array.map_err(ZarrError::create(path))?,
-            declared,
-            text: Some(text.into()),
-            max_chunk_bytes: MAX_CHUNK_BYTES,
-        })
+        let array = array.map_err(ZarrError::create(path))?;
+        let decoder = Decoder::from_metadata(path, &declared_codecs(path, text)?, &array.codecs())?;
+        Self::assembled(array, declared, decoder, Some(text.into()))
+    }
+
+    fn assembled(
+        array: Array<S>,
+        declared: DeclaredGrid,
+        decoder: Decoder,
+        text: Option<Box<[u8]>>,
+    ) -> Result<Self> {
+        let units = match &decoder {
+            Decoder::Sharded(sharded) => Grid::from_regular(&declared.grid.shape(), &sharded.inner)
+                .map_err(ZarrError::grid(array.path().as_str()))?,
+            Decoder::Plain(_) | Decoder::Refused(_) => declared.grid.clone(),
+        };
+        let indexes = Cache::new(INDEX_BYTES);
+        Ok(Self { array, declared, decoder, units, indexes, text, max_chunk_bytes: MAX_CHUNK_BYTES })
     }
 
     /// Allows chunks of that decoded size.
@@ -197,17 +196,6 @@ impl<S: ?Sized> ZarrArray<S> {
         }
         let (node, chunk) = (self.path().to_owned(), chunk.map(|axis| axis.chunk).collect());
         Err(ZarrError::ChunkTooLarge { node, chunk, bytes, limit: self.max_chunk_bytes })
-    }
-
-    /// Runs something of zarrs that may panic on hostile chunks.
-    fn guarded<T>(
-        &self,
-        run: impl FnOnce() -> std::result::Result<T, zarrs::array::ArrayError>,
-    ) -> Result<T> {
-        match catch_unwind(AssertUnwindSafe(run)) {
-            Ok(result) => result.map_err(ZarrError::array(self.path())),
-            Err(_) => Err(ZarrError::metadata(self.path(), "zarrs panicked on a chunk that is not valid")),
-        }
     }
 }
 

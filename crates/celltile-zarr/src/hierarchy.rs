@@ -223,6 +223,21 @@ impl Hierarchy {
         self.parts.form()
     }
 
+    /// Grid chunks of the matrix.
+    #[must_use]
+    pub fn n_parts(&self) -> u64 {
+        self.parts.len()
+    }
+
+    /// Chunks of all arrays.
+    #[must_use]
+    pub fn n_chunks(&self) -> u64 {
+        self.nodes.values().fold(0, |count, node| match node {
+            Node::Group { .. } => count,
+            Node::Array(node) => count.saturating_add(node.n_chunks()),
+        })
+    }
+
     /// Whether there is such a key.
     #[must_use]
     pub fn contains(&self, key: &str) -> bool {

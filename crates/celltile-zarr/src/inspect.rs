@@ -97,6 +97,22 @@ pub struct Finding {
     pub message: String,
 }
 
+impl std::fmt::Display for Finding {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = match self.severity {
+            Severity::Note => "note",
+            Severity::Fault => "fault",
+        };
+        write!(f, "{kind}: {}", self.path)?;
+        if let Some(axis) = self.axis {
+            write!(f, ", axis {axis}")?;
+        }
+        // Errors of an array begin with its name.
+        let message = self.message.strip_prefix(&format!("array {}: ", self.path)).unwrap_or(&self.message);
+        write!(f, ": {}", message.strip_prefix(&format!("{}: ", self.path)).unwrap_or(message))
+    }
+}
+
 /// Lists every node of a store, groups before what is in them.
 ///
 /// # Errors

@@ -91,6 +91,32 @@ pub fn parse_grid(node: &str, text: &[u8]) -> Result<DeclaredGrid> {
     Ok(DeclaredGrid { grid, form, inner })
 }
 
+/// The codecs in the text of an array's `zarr.json`.
+pub(crate) fn declared_codecs(node: &str, text: &[u8]) -> Result<Vec<Value>> {
+    #[derive(Deserialize)]
+    struct Codecs {
+        codecs: Vec<Value>,
+    }
+    Ok(parse::<Codecs>(node, text)?.codecs)
+}
+
+/// The grid in the text of an array's `.zarray`.
+pub(crate) fn parse_v2(node: &str, text: &[u8]) -> Result<Grid> {
+    #[derive(Deserialize)]
+    struct Head {
+        zarr_format: Value,
+        shape: Vec<u64>,
+        chunks: Vec<NonZeroU64>,
+    }
+    let head: Head = serde_json::from_slice(text)
+        .map_err(|error| ZarrError::metadata(node, format!(".zarray: {error}")))?;
+    if head.zarr_format.as_u64() != Some(2) {
+        return Err(ZarrError::metadata(node, format!("zarr_format is {}, expected 2", head.zarr_format)));
+    }
+    let chunks: Vec<u64> = head.chunks.into_iter().map(NonZeroU64::get).collect();
+    Grid::from_regular(&head.shape, &chunks).map_err(ZarrError::grid(node))
+}
+
 /// A `chunk_grid` object of either form.
 pub(crate) fn parse_chunk_grid(node: &str, text: &str, shape: &[u64]) -> Result<(Grid, GridForm)> {
     #[derive(Deserialize)]

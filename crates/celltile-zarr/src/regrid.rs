@@ -1,7 +1,9 @@
 //! An array on another grid: rewritten chunk by chunk in bounded memory, or, where the bytes stay the same, by its metadata alone.
 
 mod assemble;
+mod chunks;
 mod plan;
+mod whole;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -19,6 +21,9 @@ use crate::spec::{ArraySpec, Encoding, GridForm, grid_json};
 
 use assemble::Assembler;
 use plan::Plan;
+
+pub use chunks::ChunkSpec;
+pub use whole::{StoreReport, StoreTarget, regrid_store, relabel_store};
 
 /// What an array is to become.
 #[derive(Debug, Clone)]
@@ -78,6 +83,26 @@ where
     S: ?Sized + ReadableStorageTraits + 'static,
     D: ?Sized + ReadableWritableStorageTraits + 'static,
 {
+    regrid_told(source, store, path, target, options, &|_, _| {})
+}
+
+/// [`regrid`], with `progress` told of each chunk: how many are there by now, and how many there will be.
+///
+/// # Errors
+///
+/// As [`regrid`].
+pub fn regrid_told<S, D>(
+    source: &ZarrArray<S>,
+    store: &Arc<D>,
+    path: &str,
+    target: &Target,
+    options: &RegridOptions,
+    progress: &(dyn Fn(u64, u64) + Sync),
+) -> Result<RegridReport>
+where
+    S: ?Sized + ReadableStorageTraits + 'static,
+    D: ?Sized + ReadableWritableStorageTraits + 'static,
+{
     check_shape(source, &target.grid)?;
     let text = target_text(source, target)?;
     let new =
@@ -90,6 +115,7 @@ where
     let shape = target.grid.active_shape();
     let chunks = target.grid.n_active().map_err(ZarrError::grid(path))?;
     let (next, found, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+    let done = AtomicU64::new(0);
     let work = || -> Result<()> {
         while !stop.load(Ordering::Relaxed) {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -99,9 +125,10 @@ where
             let chunk = unravel(number, &shape);
             if plan.resumed() && store.size_key(&new.array().chunk_key(&chunk))?.is_some() {
                 found.fetch_add(1, Ordering::Relaxed);
-                continue;
+            } else {
+                assembler.write(&chunk)?;
             }
-            assembler.write(&chunk)?;
+            progress(done.fetch_add(1, Ordering::Relaxed).saturating_add(1), chunks);
         }
         Ok(())
     };

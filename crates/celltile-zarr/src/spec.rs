@@ -17,6 +17,34 @@ pub enum Compression {
     Zstd(i32),
 }
 
+impl std::fmt::Display for Compression {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::None => f.write_str("none"),
+            Self::Zstd(level) => write!(f, "zstd:{level}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Compression {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let wrong = || {
+            format!("'{text}' is no compression; expected none, zstd or zstd:LEVEL with a level of 1 to 22")
+        };
+        match text.split_once(':') {
+            None if text == "none" => Ok(Self::None),
+            None if text == "zstd" => Ok(Self::Zstd(3)),
+            Some(("zstd", level)) => match level.parse() {
+                Ok(level @ 1..=22) => Ok(Self::Zstd(level)),
+                _ => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+}
+
 /// How an array's chunks are encoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Encoding {

@@ -25,16 +25,18 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, Float32Array, Int32Array};
 use celltile::obs::{Cache, ObsWriteOptions, write_obs};
-use celltile::storage::{LocalStorage, Storage};
+use celltile::storage::{LocalStorage, MemoryStorage, Storage};
 use celltile::table::{
     Categorical, Categories, Codes, Column, Index, Numeric, StringKind, Table, Text, Values,
 };
 use celltile::writer::{DatasetWriter, WriterOptions};
-use celltile::{ChunkCut, Csr, Dataset};
+use celltile::{ChunkCut, Csr, Dataset, OpenOptions};
+use celltile_ingest::convert::{ConvertOptions, convert_file};
+use celltile_ingest::source::{MatrixChoice, SourceOptions};
 use celltile_zarr::server::Server;
 use celltile_zarr::{
     ArraySpec, Compression, Cut, Encoding, GridForm, Hierarchy, KeyStore, LiveView, RegridOptions,
-    StoreOptions, Target, ZarrArray, export, regrid,
+    StoreOptions, Target, ZarrArray, ZarrOpener, export, regrid,
 };
 use serde_json::{Value, json};
 use support::{Numbers, Reference, random_grid, read_all};
@@ -259,4 +261,31 @@ fn the_served_store_is_read_by_anndata() {
     check(url.trim_end_matches('/'), folder.path());
     stop.stop();
     running.join().unwrap().unwrap();
+}
+
+#[test]
+fn stores_of_anndata_come_back_through_a_dataset() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    if !python("write_anndata.py", &[place]) {
+        return;
+    }
+    let cases: Value = serde_json::from_slice(&fs::read(folder.path().join("cases.json")).unwrap()).unwrap();
+    for (number, case) in cases.as_array().unwrap().iter().enumerate() {
+        let options = SourceOptions {
+            matrix: MatrixChoice::Path(case["matrix"].as_str().unwrap().to_owned()),
+            openers: vec![Arc::new(ZarrOpener)],
+            ..SourceOptions::default()
+        };
+        let input = folder.path().join(case["name"].as_str().unwrap());
+        let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
+        let summary = convert_file(&input, Arc::clone(&storage), &options, &ConvertOptions::default());
+        let summary = summary.unwrap_or_else(|error| panic!("{case}: {error}"));
+        assert!(summary.format.starts_with("zarr v"), "{case}");
+        let dataset = Arc::new(Dataset::open_storage(storage, &OpenOptions::default()).unwrap());
+        let hierarchy = Hierarchy::open(dataset, &Cache::memory(), StoreOptions::default()).unwrap();
+        let out = folder.path().join(format!("out_{number}.zarr"));
+        export(&hierarchy, &LocalStorage::new(out), None, &|_, _| {}).unwrap();
+    }
+    python("check_import.py", &[place]);
 }

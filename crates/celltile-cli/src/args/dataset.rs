@@ -85,6 +85,11 @@ impl KeepTiles {
         self.cache_tiles.is_some()
     }
 
+    /// Where columns of obs are kept.
+    pub(crate) fn folder(&self) -> Result<Cache, Failure> {
+        self.folder.get()
+    }
+
     fn cache(&self) -> Result<Option<Arc<TileCache>>, Failure> {
         let Some(size) = self.cache_tiles else { return Ok(None) };
         let cache = self.folder.get()?;

@@ -168,6 +168,7 @@ impl Reading {
             var: ColumnChoice { exclude: without_empty(&self.var_exclude), ..ColumnChoice::default() },
             ignore_lock: self.ignore_lock,
             read,
+            openers: vec![Arc::new(celltile_zarr::ZarrOpener)],
             ..SourceOptions::default()
         }
     }

@@ -1,19 +1,26 @@
-//! `celltile export`: a dataset -> a file that other tools read.
+//! `celltile export`: a dataset -> a file or store that other tools read.
 
 use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
+use celltile::Dataset;
+use celltile::storage::{LocalStorage, RemoteOptions, is_url, open_storage};
 use celltile_ingest::export::{ExportSummary, H5adOptions, export_h5ad};
+use celltile_zarr::export::ExportReport;
+use celltile_zarr::{Hierarchy, export};
 
 use crate::args::dataset::{KeepTiles, Source};
-use crate::args::{Deflate, Target, Threads};
+use crate::args::{Deflate, StoreArgs, Target, Threads};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::ui::{self, Progress, ProgressMode, Table};
 
-/// Write a dataset as an h5ad file
+/// Write a dataset as an h5ad file, or as an AnnData Zarr store where the output ends in .zarr
 ///
-/// Genes come back in the order of the source and counts in its dtype where the dataset knows them; int32 otherwise.
+/// In an h5ad file genes come back in the order of the source and counts in its dtype where the dataset knows them; int32 otherwise.
+/// A store has the genes in the dataset's order, names beside, and its matrix cut where the tiles are cut.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -26,13 +33,34 @@ pub(crate) struct Args {
     keep: KeepTiles,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    store: StoreArgs,
 }
 
 pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     let start = Instant::now();
     let threads = args.threads.get();
-    let target = args.target.free()?;
-    let dataset = args.source.open_kept(threads, &args.keep)?;
+    let mut table = if args.target.path().extension().is_some_and(|extension| extension == "zarr") {
+        if args.target.overwrites() {
+            return Err(Failure::Usage(
+                "a Zarr store is written to a new place; remove the old one first".into(),
+            ));
+        }
+        let dataset = args.source.open_kept(threads, &args.keep)?;
+        to_store(args, dataset, args.target.path(), progress)?
+    } else {
+        let target = args.target.free()?;
+        let dataset = args.source.open_kept(threads, &args.keep)?;
+        to_file(args, &dataset, target, progress)?
+    };
+    table.row(["time".to_owned(), ui::duration(start.elapsed())]);
+    let mut out = BufWriter::new(io::stdout().lock());
+    table.write(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+fn to_file(args: &Args, dataset: &Dataset, target: &Path, progress: ProgressMode) -> Result<Table, Failure> {
     let bar = Progress::new(progress, "export", "cells", dataset.n_cells());
     let cancel = interrupt::cooperate();
     let told = |done, _| bar.set(done);
@@ -40,15 +68,21 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     options.level = args.deflate.get();
     options.cancel = Some(&*cancel);
     options.progress = Some(&told);
-    let result = args.threads.run(|| export_h5ad(&dataset, target, &options))?;
+    let result = args.threads.run(|| export_h5ad(dataset, target, &options))?;
     drop(bar);
-    let summary = result.map_err(Failure::of_ingest)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    let mut table = as_table(&summary);
-    table.row(["time".to_owned(), ui::duration(start.elapsed())]);
-    table.write(&mut out)?;
-    out.flush()?;
-    Ok(())
+    Ok(as_table(&result.map_err(Failure::of_ingest)?))
+}
+
+fn to_store(args: &Args, dataset: Dataset, target: &Path, progress: ProgressMode) -> Result<Table, Failure> {
+    let hierarchy = Hierarchy::open(Arc::new(dataset), &args.keep.folder()?, args.store.get())?;
+    let place = match target.to_str() {
+        Some(url) if is_url(url) => open_storage(url, &RemoteOptions::default())?,
+        _ => Arc::new(LocalStorage::new(target)),
+    };
+    let bar = Progress::new(progress, "export", "chunks", hierarchy.n_chunks());
+    let report = export(&hierarchy, place.as_ref(), args.threads.number(), &|_, done| bar.set(done))?;
+    drop(bar);
+    Ok(store_table(&hierarchy, &report))
 }
 
 fn as_table(summary: &ExportSummary) -> Table {
@@ -61,6 +95,27 @@ fn as_table(summary: &ExportSummary) -> Table {
     table.row(["size".to_owned(), ui::bytes(summary.bytes)]);
     for part in &summary.not_carried {
         table.row(["not in the dataset".to_owned(), super::not_carried(part)]);
+    }
+    table
+}
+
+fn store_table(hierarchy: &Hierarchy, report: &ExportReport) -> Table {
+    let dataset = hierarchy.dataset();
+    let mut table = Table::new(0..0);
+    table.row(["cells".to_owned(), ui::count(dataset.n_cells())]);
+    table.row(["genes".to_owned(), ui::count(dataset.n_genes())]);
+    table.row(["nonzeros".to_owned(), ui::count(dataset.manifest().nnz())]);
+    table.row(["grid chunks of the matrix".to_owned(), ui::count(hierarchy.n_parts())]);
+    table.row(["gene order", "the dataset's"]);
+    table.row([
+        "size".to_owned(),
+        format!("{} in {} objects", ui::bytes(report.bytes), ui::count(report.objects)),
+    ]);
+    for name in &report.left_out {
+        table.row(["left out".to_owned(), format!("{name}, whose name can be no path")]);
+    }
+    if let Some(setting) = report.setting {
+        table.row(["zarr-python needs", setting]);
     }
     table
 }

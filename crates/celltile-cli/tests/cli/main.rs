@@ -30,3 +30,4 @@ mod stages;
 mod support;
 mod usage;
 mod verify;
+mod zarr;

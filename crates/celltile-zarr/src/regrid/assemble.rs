@@ -2,14 +2,14 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::sync::Arc;
 
-use celltile_grid::Axis;
-use zarrs::array::{ArrayBytes, ArrayBytesOffsets, ArrayError, DataTypeSize};
+use celltile_grid::{Axis, Grid};
 use zarrs::storage::{ReadableStorageTraits, ReadableWritableStorageTraits};
 
 use crate::array::ZarrArray;
 use crate::cache::Cache;
-use crate::copy::{copy_rectangle, lengths, next, to_usize};
+use crate::elements::Elements;
 use crate::error::{Result, ZarrError};
 
 use super::RegridOptions;
@@ -18,7 +18,7 @@ use super::RegridOptions;
 pub(super) struct Assembler<'a, S: ?Sized, D: ?Sized> {
     source: &'a ZarrArray<S>,
     new: &'a ZarrArray<D>,
-    decoded: Cache<Vec<u64>, Vec<u8>>,
+    decoded: Cache<Vec<u64>, Option<Arc<Elements>>>,
     copied: bool,
     threads: usize,
 }
@@ -35,7 +35,8 @@ where
         copied: bool,
     ) -> Result<Self> {
         // A chunk being put together, and its encoded form.
-        let (old_bytes, new_bytes) = (largest_chunk(source), largest_chunk(new).saturating_mul(2));
+        let old_bytes = largest_chunk(source, source.units());
+        let new_bytes = largest_chunk(new, new.grid()).saturating_mul(2);
         let memory = u128::from(options.memory);
         if !copied && old_bytes.saturating_add(new_bytes) > memory {
             return Err(ZarrError::Mismatch {
@@ -66,10 +67,10 @@ where
             return self.copy(chunk);
         }
         let (shape, region) = self.placed(chunk)?;
-        let elements = match self.source.array().data_type().size() {
-            DataTypeSize::Fixed(size) => ArrayBytes::new_flen(self.gather(size, &shape, &region)?),
-            DataTypeSize::Variable => self.gather_variable(&shape, &region)?,
-        };
+        let elements = self.source.gather(&shape, &region, Some(&self.decoded))?;
+        let elements = elements.into_zarrs().ok_or_else(|| {
+            ZarrError::metadata(self.source.path(), "a chunk is not as long as its grid says")
+        })?;
         self.new.write_chunk(chunk, elements)
     }
 
@@ -86,96 +87,12 @@ where
         let placed = self.new.grid().chunk(chunk).map_err(ZarrError::grid(self.new.path()))?;
         Ok(placed.iter().map(|c| (c.edge, c.origin..c.origin.saturating_add(c.clipped))).unzip())
     }
-
-    fn gather(&self, size: usize, shape: &[u64], region: &[Range<u64>]) -> Result<Vec<u8>> {
-        let to_shape = to_usize(shape).ok_or_else(|| self.unplaced())?;
-        let mut to = self.source.array().fill_value().as_ne_bytes().repeat(to_shape.iter().product());
-        let mut parts = self.source.grid().region(region).map_err(ZarrError::grid(self.source.path()))?;
-        while let Some(parts) = parts.next_part() {
-            let chunk: Vec<u64> = parts.iter().map(|part| part.chunk.chunk).collect();
-            let from_shape: Vec<u64> = parts.iter().map(|part| part.chunk.edge).collect();
-            let bytes =
-                u64::try_from(self.source.chunk_bytes(from_shape.iter().copied())).unwrap_or(u64::MAX);
-            let from = self.decoded.get(&chunk, bytes, || self.decode(&chunk))?;
-            let extent: Vec<u64> = parts.iter().map(|part| part.within.end - part.within.start).collect();
-            let from_origin: Vec<u64> = parts.iter().map(|part| part.within.start).collect();
-            let to_origin: Vec<u64> = parts.iter().map(|part| part.selected.start).collect();
-            let copied = (|| {
-                copy_rectangle(
-                    size,
-                    &to_usize(&extent)?,
-                    (&from, &to_usize(&from_shape)?, &to_usize(&from_origin)?),
-                    (&mut to, &to_shape, &to_usize(&to_origin)?),
-                )
-            })();
-            copied.ok_or_else(|| self.unplaced())?;
-        }
-        Ok(to)
-    }
-
-    fn decode(&self, chunk: &[u64]) -> Result<Vec<u8>> {
-        let elements = self.source.read_chunk(chunk)?;
-        let bytes = elements.into_fixed().map_err(|error| {
-            ZarrError::metadata(
-                self.source.path(),
-                format!("chunk {chunk:?} does not decode to fixed lengths: {error}"),
-            )
-        })?;
-        Ok(bytes.into_owned())
-    }
-
-    /// Strings and the like: the region read at once, and the fill value where the chunk reaches past the array.
-    fn gather_variable(&self, shape: &[u64], region: &[Range<u64>]) -> Result<ArrayBytes<'static>> {
-        let elements = self.source.read_region(region)?;
-        let inner = lengths(region);
-        if inner == shape {
-            return Ok(elements);
-        }
-        pad_variable(&elements, &inner, shape, self.source.array().fill_value().as_ne_bytes())
-            .ok_or_else(|| self.unplaced())?
-            .map_err(ZarrError::array(self.source.path()))
-    }
-
-    fn unplaced(&self) -> ZarrError {
-        ZarrError::metadata(self.source.path(), "a chunk is not as long as its grid says")
-    }
-}
-
-/// Elements of variable length in C order, put into a larger shape whose other elements are `fill`.
-pub(crate) fn pad_variable(
-    elements: &ArrayBytes<'_>,
-    inner: &[u64],
-    shape: &[u64],
-    fill: &[u8],
-) -> Option<std::result::Result<ArrayBytes<'static>, ArrayError>> {
-    let ArrayBytes::Variable(elements) = elements else { return None };
-    let (bytes, offsets) = (elements.bytes(), elements.offsets());
-    let (inner, shape) = (to_usize(inner)?, to_usize(shape)?);
-    let (mut data, mut ends) = (Vec::with_capacity(bytes.len()), vec![0_usize]);
-    let mut index = vec![0; shape.len()];
-    let mut offsets = offsets.windows(2);
-    if !shape.contains(&0) {
-        loop {
-            if index.iter().zip(&inner).all(|(i, n)| i < n) {
-                let [start, end] = offsets.next()? else { return None };
-                data.extend_from_slice(bytes.get(*start..*end)?);
-            } else {
-                data.extend_from_slice(fill);
-            }
-            ends.push(data.len());
-            if !next(&mut index, &shape) {
-                break;
-            }
-        }
-    }
-    let offsets = ArrayBytesOffsets::new(ends).ok()?;
-    Some(ArrayBytes::new_vlen(data, offsets).map_err(|error| zarrs::array::CodecError::from(error).into()))
 }
 
 /// The decoded bytes of the largest active chunk.
-fn largest_chunk<S: ?Sized>(array: &ZarrArray<S>) -> u128 {
+fn largest_chunk<S: ?Sized>(array: &ZarrArray<S>, grid: &Grid) -> u128 {
     let largest = |axis: &Axis| super::active_runs(axis).map(|(edge, _)| edge).max().unwrap_or(0);
-    array.chunk_bytes(array.grid().axes().iter().map(largest))
+    array.chunk_bytes(grid.axes().iter().map(largest))
 }
 
 impl<S: ?Sized, D: ?Sized> std::fmt::Debug for Assembler<'_, S, D> {

@@ -63,6 +63,15 @@ impl<D: ?Sized + ReadableWritableStorageTraits + 'static> Plan<D> {
         Ok(Self { store: Arc::clone(store), path: path.to_owned(), key, resumed })
     }
 
+    /// Removes what an interrupted run left beside an array that is complete.
+    pub(super) fn forget(store: &D, path: &str) -> Result<()> {
+        let key = metadata_key(path, NAME)?;
+        if store.size_key(&key)?.is_some() {
+            store.erase(&key)?;
+        }
+        Ok(())
+    }
+
     /// Whether an earlier run has started this.
     pub(super) fn resumed(&self) -> bool {
         self.resumed

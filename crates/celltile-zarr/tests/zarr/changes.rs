@@ -1,24 +1,15 @@
 //! Arrays put on other grids and appended to, against elements in memory.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::single_range_in_vec_init,
-    reason = "a test that panics has found something"
-)]
-
-#[path = "support/support.rs"]
-mod support;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use crate::support::{Dying, Numbers, Reference, random_grid, read_all};
 use celltile_grid::{Axis, Grid};
 use celltile_zarr::{
-    ArraySpec, Compression, Encoding, GridForm, RegridOptions, Target, ZarrArray, append, regrid, relabel,
+    ArraySpec, Compression, Encoding, GridForm, RegridOptions, StoreTarget, Target, ZarrArray, append,
+    regrid, regrid_store, relabel, relabel_store,
 };
-use support::{Dying, Numbers, Reference, random_grid, read_all};
+use serde_json::{Value, json};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{ListableStorageTraits, ReadableStorageTraits, StoreKey};
 
@@ -45,6 +36,7 @@ fn options(numbers: &mut Numbers) -> RegridOptions {
 #[test]
 fn two_hundred_random_sequences_of_regridding_and_appending() {
     let mut numbers = Numbers::new(2);
+    let mut log = String::new();
     for sequence in 0..200_usize {
         let ndim = 1 + sequence % 4;
         let shape: Vec<u64> =
@@ -53,7 +45,10 @@ fn two_hundred_random_sequences_of_regridding_and_appending() {
         let store = Arc::new(MemoryStore::new());
         let grid = random_grid(&mut numbers, &shape);
         let mut array = made(&store, "/0", grid, GridForm::Rectilinear, &reference);
+        let (start, mut steps) = (facts(&reference), Vec::new());
         for step in 1..=4 {
+            let mut appended = Value::Null;
+            let mut along = 0;
             if numbers.one_in(2) {
                 let grid = random_grid(&mut numbers, &reference.shape);
                 let encoding = (numbers.one_in(2))
@@ -65,21 +60,131 @@ fn two_hundred_random_sequences_of_regridding_and_appending() {
                 array = ZarrArray::open(store.clone(), &path).unwrap();
             } else {
                 let axis = numbers.between(0, ndim as u64 - 1) as usize;
+                along = axis;
                 let mut block = reference.shape.clone();
                 block[axis] = numbers.between(1, 5);
                 let block = Reference::random(&mut numbers, &block);
                 match append(&array, axis, block.shape[axis], &block.bytes()) {
                     Ok(longer) => {
                         reference = reference.append(axis, &block);
+                        appended = facts(&block);
                         array = ZarrArray::open(store.clone(), longer.path()).unwrap();
                         assert_eq!(array.grid(), longer.grid());
                     }
                     Err(error) => assert!(error.to_string().contains("ends inside chunk"), "{error}"),
                 }
             }
-            assert_eq!(read_all(&array), reference, "sequence {sequence}, step {step}, {:?}", array.grid());
+            let found = read_all(&array);
+            assert_eq!(found, reference, "sequence {sequence}, step {step}, {:?}", array.grid());
+            steps.push(json!({"append": appended, "axis": along, "found": facts(&found)}));
         }
+        log.push_str(&format!("{}\n", json!({"start": start, "steps": steps})));
     }
+    let Ok(python) = std::env::var("CELLTILE_TEST_PYTHON") else {
+        eprintln!("skipped NumPy: CELLTILE_TEST_PYTHON is not set");
+        return;
+    };
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), log).unwrap();
+    let script = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/check_changes.py");
+    let output = std::process::Command::new(python).arg(script).arg(file.path()).output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    eprint!("{}", text(&output.stdout));
+}
+
+fn facts(reference: &Reference) -> Value {
+    json!({"shape": reference.shape, "values": reference.values})
+}
+
+#[test]
+fn an_append_killed_anywhere_leaves_the_array_as_it_was_and_can_be_done_again() {
+    let mut numbers = Numbers::new(10);
+    for kill in 0..12 {
+        let reference = Reference::random(&mut numbers, &[6, 5]);
+        let store = Arc::new(MemoryStore::new());
+        let grid = Grid::from_regular(&[6, 5], &[3, 2]).unwrap();
+        made(&store, "/a", grid, GridForm::Regular, &reference);
+        let block = Reference::random(&mut numbers, &[4, 5]);
+        let longer = reference.append(0, &block);
+        let dying = Arc::new(Dying::new(store.clone(), kill));
+        let array = ZarrArray::open(dying, "/a").unwrap();
+        let done = append(&array, 0, 4, &block.bytes()).is_ok();
+        let array = ZarrArray::open(store.clone(), "/a").unwrap();
+        assert_eq!(read_all(&array), if done { longer.clone() } else { reference }, "{kill}");
+        if !done {
+            append(&array, 0, 4, &block.bytes()).unwrap();
+        }
+        assert_eq!(read_all(&ZarrArray::open(store, "/a").unwrap()), longer);
+    }
+}
+
+#[test]
+fn whole_stores_are_put_on_other_grids_and_interrupted_ones_completed() {
+    let store = Arc::new(MemoryStore::new());
+    let mut numbers = Numbers::new(11);
+    let (one, two) = (Reference::random(&mut numbers, &[40]), Reference::random(&mut numbers, &[9, 7]));
+    made(&store, "/g/one", Grid::from_regular(&[40], &[7]).unwrap(), GridForm::Regular, &one);
+    made(&store, "/g/two", random_grid(&mut numbers, &[9, 7]), GridForm::Rectilinear, &two);
+    let text = |path: &str| -> Value {
+        serde_json::from_slice(&store.get(&StoreKey::new(path).unwrap()).unwrap().unwrap()).unwrap()
+    };
+    let root = json!({"zarr_format": 3, "node_type": "group", "attributes": {"kept": 1}, "consolidated_metadata": {
+        "kind": "inline", "must_understand": false,
+        "metadata": {"one": text("g/one/zarr.json"), "two": text("g/two/zarr.json")}}});
+    let set = |key: &str, value: &Value| {
+        let key = StoreKey::new(key).unwrap();
+        zarrs::storage::WritableStorageTraits::set(store.as_ref(), &key, value.to_string().into()).unwrap();
+    };
+    set("g/zarr.json", &root);
+    let target = |chunks: &str, arrays: &[&str]| StoreTarget {
+        chunks: chunks.parse().unwrap(),
+        arrays: arrays.iter().map(|path| (*path).to_owned()).collect(),
+        encoding: None,
+    };
+    let options = RegridOptions::default();
+    for kill in 0..60 {
+        let out = Arc::new(MemoryStore::new());
+        let dying = Arc::new(Dying::new(out.clone(), kill));
+        let first = regrid_store(&store, &dying, &target("[[11, [13, 2], 3]]", &[]), &options, &|_, _| {});
+        let report = match first {
+            Ok(report) => report,
+            Err(_) => {
+                regrid_store(&store, &out, &target("[[11, [13, 2], 3]]", &[]), &options, &|_, _| {}).unwrap()
+            }
+        };
+        assert_eq!(
+            (report.regridded.as_slice(), report.copied.as_slice()),
+            (&["/g/one".to_owned()][..], &["/g/two".to_owned()][..])
+        );
+        assert_eq!(read_all(&ZarrArray::open(out.clone(), "/g/one").unwrap()), one, "{kill}");
+        assert_eq!(read_all(&ZarrArray::open(out.clone(), "/g/two").unwrap()), two);
+        let faults = celltile_zarr::inspect::check(&out).unwrap();
+        assert!(
+            faults.iter().all(|f| f.severity == celltile_zarr::inspect::Severity::Note),
+            "{kill}: {faults:?}"
+        );
+        let keys = out.list().unwrap();
+        assert!(keys.iter().all(|key| !key.as_str().contains("celltile")), "{keys:?}");
+        let group: Value =
+            serde_json::from_slice(&out.get(&StoreKey::new("g/zarr.json").unwrap()).unwrap().unwrap())
+                .unwrap();
+        assert_eq!(group["attributes"]["kept"], json!(1));
+    }
+    for (chunks, arrays, expected) in [
+        ("5", &["/g/none"][..], "no such array"),
+        ("5", &["g/two"][..], "2 axes"),
+        ("[[3]]", &[][..], "axis 0"),
+    ] {
+        let out = Arc::new(MemoryStore::new());
+        let error = regrid_store(&store, &out, &target(chunks, arrays), &options, &|_, _| {}).unwrap_err();
+        assert!(error.to_string().contains(expected), "{error}");
+        assert_eq!(out.list().unwrap(), []);
+    }
+    assert_eq!(relabel_store(&store, &[], GridForm::Rectilinear).unwrap(), ["/g/one"]);
+    assert_eq!(read_all(&ZarrArray::open(store.clone(), "/g/one").unwrap()), one);
+    assert_eq!(text("g/zarr.json")["consolidated_metadata"]["metadata"]["one"], text("g/one/zarr.json"));
+    assert!(relabel_store(&store, &["g/none".to_owned()], GridForm::Regular).is_err());
 }
 
 #[test]

@@ -1,26 +1,13 @@
 //! Datasets as AnnData stores: what is exported, and what the live view answers.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::single_range_in_vec_init,
-    reason = "a test that panics has found something"
-)]
-
-#[path = "support/dataset.rs"]
-mod dataset;
-#[path = "support/support.rs"]
-mod support;
 
 use std::sync::Arc;
 
+use crate::dataset::{cells, dataset};
 use celltile::obs::Cache;
 use celltile::storage::{MemoryStorage, Storage};
 use celltile::{Csr, Dataset};
 use celltile_zarr::inspect::check;
 use celltile_zarr::{Compression, Cut, Hierarchy, KeyStore, LiveView, StoreOptions, ZarrArray, export};
-use dataset::{cells, dataset};
 use zarrs::storage::{ListableStorageTraits, ReadableStorageTraits, StorePrefix};
 
 const GENES: u64 = 30;
@@ -182,7 +169,7 @@ fn counts_as_float32_and_no_further_than_they_are_exact() {
 fn damage_is_an_error_and_no_other_cells() {
     let csr = cells(8, 2 * TILE, GENES, TILE, &[]);
     let storage: Arc<dyn Storage> = Arc::new(MemoryStorage::new());
-    dataset::write(Arc::clone(&storage), &csr, GENES, TILE);
+    crate::dataset::write(Arc::clone(&storage), &csr, GENES, TILE);
     let key = celltile::keys::tile(1);
     let mut bytes = storage.read(&key).unwrap().to_vec();
     let end = bytes.len() - 12;

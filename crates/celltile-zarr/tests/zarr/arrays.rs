@@ -1,22 +1,11 @@
 //! Arrays with rectilinear grids inside zarrs.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::single_range_in_vec_init,
-    reason = "a test that panics has found something"
-)]
-
-#[path = "support/support.rs"]
-mod support;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::support::{Numbers, Reference, random_grid, read_all};
 use celltile_grid::{Axis, Grid};
 use celltile_zarr::{ArraySpec, Compression, Encoding, GridForm, ZarrArray, ZarrError};
-use support::{Numbers, Reference, random_grid, read_all};
 use zarrs::array::{Array, ArrayBytes};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{ReadableStorageTraits, StoreKey, WritableStorageTraits};

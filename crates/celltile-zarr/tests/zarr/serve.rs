@@ -1,27 +1,14 @@
 //! The live view over HTTP.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::single_range_in_vec_init,
-    reason = "a test that panics has found something"
-)]
-
-#[path = "support/dataset.rs"]
-mod dataset;
-#[path = "support/support.rs"]
-mod support;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use crate::dataset::{cells, dataset};
 use celltile::obs::Cache;
 use celltile_zarr::server::{Server, StopHandle};
 use celltile_zarr::{Cut, Hierarchy, LiveView, StoreOptions};
-use dataset::{cells, dataset};
 
 const GENES: u64 = 30;
 const TILE: u64 = 20;

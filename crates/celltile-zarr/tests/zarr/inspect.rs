@@ -1,23 +1,12 @@
 //! What is said of stores.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    clippy::single_range_in_vec_init,
-    reason = "a test that panics has found something"
-)]
-
-#[path = "support/support.rs"]
-mod support;
 
 use std::sync::Arc;
 
+use crate::support::{Numbers, Reference};
 use celltile_grid::Grid;
 use celltile_zarr::inspect::{Finding, NodeInfo, Severity, check, inspect};
 use celltile_zarr::{ArraySpec, GridForm, ZarrArray};
 use serde_json::{Value, json};
-use support::{Numbers, Reference};
 use zarrs::storage::store::MemoryStore;
 use zarrs::storage::{ReadableStorageTraits, StoreKey, WritableStorageTraits};
 
