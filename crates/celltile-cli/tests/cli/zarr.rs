@@ -163,16 +163,24 @@ fn ask(address: &str, request: &str) -> (String, Vec<u8>) {
     (status, answer[end + 4..].to_vec())
 }
 
+/// A process that does not outlive the test.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 #[test]
 fn test_a_served_dataset_is_converted_from_its_url_and_the_server_ends_on_interrupt() {
     let (folder, path, _) = dataset();
-    let mut server = command(["serve", &text(&path), "--grid", "tile", "--compress", "zstd"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut server = command(["serve", &text(&path), "--grid", "tile", "--compress", "zstd"]);
+    let mut server = Ends(server.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
     let mut url = String::new();
-    BufReader::new(server.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut url).unwrap();
     let address = url.trim().trim_start_matches("http://").trim_end_matches('/').to_owned();
     assert!(address.starts_with("127.0.0.1:"), "{url}");
     let (status, body) = ask(&address, "GET /zarr.json HTTP/1.1");
@@ -192,9 +200,9 @@ fn test_a_served_dataset_is_converted_from_its_url_and_the_server_ends_on_interr
     let converted = run(["convert", url.trim(), "-o", &text(&again)]).ok();
     assert!(converted.out.contains("zarr v3"), "{}", converted.out);
     assert_eq!(by_name(&again), by_name(&path));
-    let interrupted = Command::new("kill").args(["-INT", &server.id().to_string()]).status().unwrap();
+    let interrupted = Command::new("kill").args(["-INT", &server.0.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
-    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
     run(["serve", &text(&path), "--bind", "nowhere"]).fails(2, "nowhere");
     let empty = TempDir::new().unwrap();
     run(["serve", &text(empty.path())]).fails(1, "manifest.json");
