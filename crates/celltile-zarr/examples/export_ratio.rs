@@ -59,9 +59,9 @@ fn sizes(folder: &Path, into: &mut Vec<u64>) -> Result<(), Failure> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            sizes(&entry.path(), into)?
+            sizes(&entry.path(), into)?;
         } else {
-            into.push(entry.metadata()?.len())
+            into.push(entry.metadata()?.len());
         }
     }
     Ok(())
@@ -70,7 +70,7 @@ fn sizes(folder: &Path, into: &mut Vec<u64>) -> Result<(), Failure> {
 /// Writes files of those sizes, as an export does: to a temporary name, synced, renamed.
 fn write(folder: &Path, sizes: &[u64]) -> Result<Duration, Failure> {
     let largest = usize::try_from(sizes.iter().copied().max().unwrap_or_default())?;
-    let bytes: Vec<u8> = (0..largest).map(|at| (at % 251) as u8).collect();
+    let bytes: Vec<u8> = (0..=250).cycle().take(largest).collect();
     let storage = LocalStorage::new(folder);
     let took = on_all_cores(sizes.len(), |number| {
         let size = usize::try_from(sizes.get(number).copied().unwrap_or_default())?;
