@@ -134,7 +134,7 @@ class Dataset:
         cells, genes = self.shape
         size = _size(self.nbytes)
         lines = [
-            f"celltile.Dataset {self._location!r}",
+            f"celltile.Dataset {self._native.shown!r}",
             f"  {cells:,} cells x {genes:,} genes, {self.nnz:,} nonzeros in {self.n_tiles:,} tiles of {size}",
         ]
         try:

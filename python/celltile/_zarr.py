@@ -57,7 +57,7 @@ class ZarrStore(Store):
         return hash((self._dataset.location, tuple(self._options.items())))
 
     def __repr__(self) -> str:
-        return f"celltile.ZarrStore({self._dataset.location!r})"
+        return f"celltile.ZarrStore({self._dataset._native.shown!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ZarrStore, (self._dataset, self._options)

@@ -43,7 +43,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.requests.append(self.path)
-        path = self.root / self.path.lstrip("/")
+        path = self.root / self.path.partition("?")[0].lstrip("/")
         if not path.is_file():
             self.send_response(404)
             self.send_header("Content-Length", "0")
@@ -98,6 +98,15 @@ def test_same_as_local(url: str, dataset: Path) -> None:
     remote.verify(strict=True)
     assert remote.location == url
     assert pickle.loads(pickle.dumps(remote))._options == remote._options
+
+
+def test_secrets_are_not_shown(url: str) -> None:
+    ds = celltile.open(f"{url}/?token=secret", settings=SETTINGS)
+    assert "secret" in ds.location
+    assert "secret" not in repr(ds)
+    with pytest.raises(celltile.CelltileError) as caught:
+        celltile.open(f"{url}/nix?token=secret", settings=SETTINGS)
+    assert "secret" not in str(caught.value)
 
 
 def test_tiles_are_kept(url: str, tmp_path: Path) -> None:

@@ -62,6 +62,12 @@ impl Dataset {
         Ok(Self { how, opened: PerProcess::new(dataset) })
     }
 
+    /// Path or URL, without what a URL may have of secrets.
+    #[getter]
+    fn shown(&self) -> Result<String> {
+        Ok(self.get()?.storage().locate(""))
+    }
+
     /// Whether it is in a bucket or on a server.
     #[getter]
     fn is_remote(&self) -> Result<bool> {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 
 use crate::error::{Failure, Result};
@@ -33,7 +34,9 @@ pub(crate) fn long<T: Send + 'static>(
         // Whoever waits may have given up.
         let _ = sender.send(work());
     });
-    spawned.map_err(|error| Failure::Argument(format!("cannot start a thread: {error}")))?;
+    spawned.map_err(|error| {
+        Failure::Python(PyOSError::new_err(format!("celltile: cannot start a thread: {error}")))
+    })?;
     let receiver = std::sync::Mutex::new(receiver);
     let wait = |py: Python<'_>, time| {
         py.detach(|| receiver.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv_timeout(time))
