@@ -65,18 +65,24 @@ def convert(
 ) -> Summary:
     """Convert what another tool wrote (h5ad, 10x h5, ...) to a dataset at a path or URL.
 
-    ``source`` is one input, or a list where the command takes several.
+    ``source`` is one input or several, which are joined as ``celltile convert`` does.
 
     ``options`` are those of the command ``celltile convert`` (see its ``--help``), with underscores:
     ``tile_size=5000``, ``preset="small"``, ``obs_columns=["donor", "cell_type"]``, ``round="nearest"``.
     Ctrl-C stops it; what it leaves is no dataset, and the next conversion replaces it.
     """
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-    arguments = [*(os.fspath(path) for path in sources), "--output", os.fspath(target), *_arguments(options)]
-    if overwrite:
-        arguments.append("--overwrite")
+    arguments = _command([os.fspath(path) for path in sources], target, overwrite, options)
     with showing(progress) as tell:
         return Summary(**_native.convert(arguments, progress=tell))
+
+
+def _command(
+    sources: list[str], target: str | os.PathLike[str], overwrite: bool, options: Mapping[str, Any]
+) -> list[str]:
+    """A command line on which no name of a file is taken for an option."""
+    replace = ["--overwrite"] if overwrite else []
+    return [f"--output={os.fspath(target)}", *replace, *_arguments(options), "--", *sources]
 
 
 def _arguments(options: Mapping[str, Any]) -> list[str]:
@@ -151,9 +157,7 @@ def write(
         "var": var_parts,
         "not_carried": _not_carried(adata, name),
     }
-    arguments = ["AnnData", "--output", os.fspath(target), *_arguments(options)]
-    if overwrite:
-        arguments.append("--overwrite")
+    arguments = _command(["AnnData"], target, overwrite, options)
     with showing(progress) as tell:
         return Summary(**_native.write(parts, _blocks(values), arguments, progress=tell))
 

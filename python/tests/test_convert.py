@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import cli
 
 import celltile
 
@@ -40,6 +41,31 @@ def test_bad_options(h5ad: Path, tmp_path: Path, options: dict[str, object]) -> 
 def test_comma_in_a_name(h5ad: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="comma"):
         celltile.convert(h5ad, tmp_path / "d", obs_columns=["a,b"])
+
+
+def test_many_inputs(h5ad: Path, tmp_path: Path) -> None:
+    cli(
+        "simulate",
+        "-o",
+        tmp_path / "more.h5ad",
+        "--cells",
+        100,
+        "--genes",
+        300,
+        "--nonzeros",
+        40,
+        "--seed",
+        1,
+    )
+    celltile.convert([h5ad, tmp_path / "more.h5ad"], tmp_path / "d", progress=False)
+    assert celltile.open(tmp_path / "d").n_cells == 1600
+
+
+def test_names_that_look_like_options(h5ad: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("--overwrite").write_bytes(h5ad.read_bytes())
+    celltile.convert("--overwrite", "--help", progress=False)
+    assert celltile.open("--help").n_cells == 1500
 
 
 def test_bad_input(tmp_path: Path) -> None:
