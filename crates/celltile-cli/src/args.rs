@@ -19,20 +19,24 @@ use crate::failure::Failure;
 /// How many threads.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Threads {
-    /// Threads to use; all of the machine's if not given.
-    #[arg(long, value_name = "N")]
-    threads: Option<NonZeroUsize>,
+    /// Threads to use, at most four for each of the machine's; as many as the machine has if not given.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
 }
 
 impl Threads {
-    /// The number asked for, or that of the machine.
+    /// The number asked for, or that of the machine. Results do not depend on it; some thousands would only wait for
+    /// each other, or exhaust the system.
     pub(crate) fn get(self) -> usize {
-        self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from)
+        let machine = std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.map_or(machine, |threads| {
+            usize::try_from(threads).unwrap_or(usize::MAX).min(machine.saturating_mul(4))
+        })
     }
 
-    /// The number asked for, if one was.
+    /// As [`Threads::get`], if a number was asked for.
     pub(crate) fn number(self) -> Option<NonZeroUsize> {
-        self.threads
+        self.threads.and_then(|_| NonZeroUsize::new(self.get()))
     }
 
     /// Runs something that uses the current pool of threads, with a pool of that many.

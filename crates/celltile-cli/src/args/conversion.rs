@@ -127,7 +127,9 @@ pub(crate) struct Conversion {
 
 impl Conversion {
     pub(crate) fn options(&self) -> Result<(SourceOptions, ConvertOptions), Failure> {
-        let read = self.reading.read(interrupt::cooperate());
+        let mut read = self.reading.read(interrupt::cooperate());
+        // For the look at the candidates; the conversion itself takes its share.
+        read.memory = self.effort.memory / 2;
         let gene_order_from = match &self.gene_order_from {
             Some(path) => {
                 let dataset = Dataset::open(path)?;

@@ -45,10 +45,8 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     let rounds = usize::from(args.rounds);
     let held = Held::read(&dataset, args.read)?;
     if held.nonzeros == 0 {
-        return Err(Failure::Usage(format!(
-            "{}: nothing to decode: there are no nonzeros",
-            args.source.place()
-        )));
+        let place = args.source.place();
+        return Err(Failure::Bad(format!("{place}: nothing to decode: there are no nonzeros").into()));
     }
     let mut result = decoding(&held, rounds, threads)?;
     let mut add = |key: &str, value| {

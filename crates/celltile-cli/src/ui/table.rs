@@ -17,7 +17,7 @@ impl Table {
     }
 
     pub(crate) fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(Into::into).collect());
+        self.rows.push(cells.into_iter().map(|cell| shown(&cell.into())).collect());
     }
 
     pub(crate) fn write(&self, out: &mut impl Write) -> io::Result<()> {
@@ -49,6 +49,19 @@ impl Table {
     }
 }
 
+/// Characters of a cell that are shown: a name in a file may have any length.
+const LONGEST: usize = 1000;
+
+/// A text as a terminal may have it: on one line, without control characters, and cut where it would fill the screen.
+fn shown(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let mut shown: String = text.chars().take(LONGEST).map(plain).collect();
+    if text.chars().nth(LONGEST).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -62,5 +75,15 @@ mod tests {
         let mut out = Vec::new();
         table.write(&mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "name     size\na       1,000\nlonger      7\n");
+    }
+
+    #[test]
+    fn test_any_text_of_a_file_can_be_shown() {
+        let mut table = Table::new(0..0);
+        table.row(["x".repeat(100_000), "a\x1b[2J\nb".to_owned()]);
+        let mut out = Vec::new();
+        table.write(&mut out).unwrap();
+        let out = String::from_utf8(out).unwrap();
+        assert_eq!(out, format!("{}…  a [2J b\n", "x".repeat(1000)));
     }
 }

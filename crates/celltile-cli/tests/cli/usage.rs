@@ -33,6 +33,14 @@ fn test_wrong_usage_is_exit_code_2_on_standard_error() {
 }
 
 #[test]
+fn test_any_number_of_threads_will_do() {
+    let (_folder, path, _) = dataset();
+    for threads in ["1", "64", "4294967295"] {
+        run_on(&path, &format!("verify {{}} --strict --threads {threads}")).ok();
+    }
+}
+
+#[test]
 fn test_what_is_not_a_dataset_is_exit_code_1_with_one_line() {
     let folder = tempfile::tempdir().unwrap();
     for words in ["info {}", "verify {}", "rows {} 0:1", "bench {}"] {
