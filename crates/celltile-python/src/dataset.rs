@@ -6,7 +6,6 @@ mod obs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use celltile::genes::VarNames;
 use celltile::verify::{Level, VerifyOptions, verify};
 use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
@@ -121,7 +120,7 @@ impl Dataset {
     /// Names of the genes in the dataset's order; none if it has none.
     fn var_names(&self, py: Python<'_>) -> Result<Option<Vec<String>>> {
         let dataset = self.get()?;
-        let read = move || Ok(dataset.var_names()?.map(VarNames::into_names));
+        let read = move || Ok(dataset.gene_names()?);
         long(py, READING, &Arc::default(), read, |_| Ok(()))
     }
 

@@ -308,7 +308,9 @@ pub enum Error {
     },
     /// Exceptions are for the rare value: the writer refuses a tile that is full of them.
     #[error(
-        "{found} of {nnz} nonzeros are {stream} exceptions, expected at most {allowed}: are these raw counts?"
+        "{found} of {nnz} {} are above 65535 ({stream} exceptions), expected at most {allowed}{}",
+        if *stream == Stream::Gexc { "gaps between genes" } else { "counts" },
+        if *stream == Stream::Gexc { "" } else { ": are these raw counts?" }
     )]
     TooManyExceptions {
         /// Which exceptions.

@@ -21,7 +21,9 @@ use self::read::Plan;
 use self::tiles::Tiles;
 use crate::error::{Error, Result};
 use crate::genes::{GeneOrder, VarNames};
+use crate::keys;
 use crate::manifest::Manifest;
+use crate::recorded;
 use crate::storage::{CachedStorage, RemoteOptions, Storage, TileCache, open_path};
 
 /// How much of a tile is checked before its first cell is handed out.
@@ -267,19 +269,27 @@ impl Dataset {
     /// The source column of each gene, if the dataset says.
     ///
     /// # Errors
-    /// [`Error::File`] if the file is not what it should be, or what the storage reports.
+    /// [`Error::File`] if the file is not what it should be, [`Error::Size`] or [`Error::Checksum`] if it is not the one
+    /// that the manifest records, or what the storage reports.
     pub fn gene_order(&self) -> Result<Option<GeneOrder>> {
-        let read = || GeneOrder::read(self.storage().as_ref(), self.n_genes());
-        self.manifest().has_gene_order.then(read).transpose()
+        let file = self.recorded(self.manifest().has_gene_order, keys::GENE_ORDER)?;
+        file.map(|(bytes, path)| GeneOrder::from_npy(&bytes, self.n_genes(), &path)).transpose()
     }
 
     /// The genes' names, if the dataset has them.
     ///
     /// # Errors
-    /// [`Error::File`] if the file is not what it should be, or what the storage reports.
+    /// As [`Dataset::gene_order`].
     pub fn var_names(&self) -> Result<Option<VarNames>> {
-        let read = || VarNames::read(self.storage().as_ref(), self.n_genes());
-        self.manifest().has_var_names.then(read).transpose()
+        let file = self.recorded(self.manifest().has_var_names, keys::VAR_NAMES)?;
+        file.map(|(bytes, path)| VarNames::from_text(&bytes, self.n_genes(), &path)).transpose()
+    }
+
+    /// A file that the dataset has or not, the one that the manifest records if it records it; and its path.
+    fn recorded(&self, has: bool, key: &str) -> Result<Option<(Bytes, String)>> {
+        let storage = self.storage().as_ref();
+        let read = || Ok((recorded::read(storage, self.manifest(), key)?, storage.locate(key)));
+        has.then(read).transpose()
     }
 
     /// All cells of a tile.

@@ -23,6 +23,9 @@ pub const FORMAT: &str = "deltacells-dataset";
 /// What `version` must be.
 pub const VERSION: u64 = 2;
 
+/// Bytes that a manifest is read up to: some million tiles.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// The manifest of a dataset.
 ///
 /// The fields are public so that a writer can fill them; [`check`](Self::check) says whether they agree, and both
@@ -130,6 +133,17 @@ impl Manifest {
     /// [`Error::BigEndianHost`], and as [`parse`](Self::parse).
     pub fn read(storage: &dyn Storage) -> Result<Self> {
         host::check(host::HOST)?;
+        if !storage.is_remote()
+            && let Ok(found) = storage.size(keys::MANIFEST)
+            && found > MOST_BYTES
+        {
+            return Err(Error::File {
+                path: storage.locate(keys::MANIFEST),
+                what: "size".to_owned(),
+                found: found.to_string(),
+                expected: format!("at most {MOST_BYTES} bytes"),
+            });
+        }
         let text = match storage.read(keys::MANIFEST) {
             Err(Error::NotFound { .. }) => return Err(Self::missing(storage)),
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {

@@ -9,13 +9,18 @@ use crate::storage::Storage;
 
 /// A file beside the tiles, whole, and the one that the manifest records if it records it.
 pub(crate) fn read(storage: &dyn Storage, manifest: &Manifest, key: &str) -> Result<Bytes> {
-    let bytes = storage.read(key)?;
-    let Some(record) = manifest.files.get(key) else { return Ok(bytes) };
+    let Some(record) = manifest.files.get(key) else { return storage.read(key) };
     let path = storage.locate(key);
-    let found = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-    if found != record.bytes {
-        return Err(Error::Size { path, found, expected: record.bytes });
+    let expected = record.bytes;
+    let check = |found| {
+        if found == expected { Ok(()) } else { Err(Error::Size { path: path.clone(), found, expected }) }
+    };
+    // Before any memory is taken for it, where asking costs nothing.
+    if !storage.is_remote() {
+        check(storage.size(key)?)?;
     }
+    let bytes = storage.read(key)?;
+    check(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
     let found = Sha256::of(&bytes);
     if found == record.sha256 {
         return Ok(bytes);

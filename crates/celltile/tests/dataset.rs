@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use celltile::genes::{GeneOrder, VarNames};
 use celltile::storage::{LocalStorage, MemoryStorage, Storage};
+use celltile::table::{Index, Table, Text};
 use celltile::{ChunkCut, Csr, Dataset, DatasetWriter, Error, Manifest, OpenOptions, ReadOptions, Verify};
 use common::{Numbers, matrix, options, select, write};
 use proptest::prelude::*;
@@ -288,6 +289,68 @@ fn test_genes_and_metadata_come_back() {
     assert!(dataset.manifest().has_var_table);
     assert_eq!(dataset.manifest().metadata()["source"], "x.h5ad");
     assert_eq!(dataset.manifest().metadata()["encoder"]["preset"], "fast");
+}
+
+#[test]
+fn test_genes_other_than_those_recorded_are_refused() {
+    let storage = Arc::new(MemoryStorage::new());
+    let mut writer = DatasetWriter::create(storage.clone(), 2, &options(8, ChunkCut::default(), 1)).unwrap();
+    writer.set_gene_order(&GeneOrder::new(vec![7, 0]).unwrap()).unwrap();
+    writer.set_var_names(&VarNames::new(vec!["a1".to_owned(), "b".to_owned()]).unwrap()).unwrap();
+    writer.finish().unwrap();
+    let dataset = Dataset::open_storage(storage.clone(), &OpenOptions::default()).unwrap();
+    // Both still are what such a file may hold.
+    storage.write("gene_order.npy", &GeneOrder::new(vec![3, 0]).unwrap().to_npy()).unwrap();
+    storage.write("var_names.txt", b"a9\nb\n").unwrap();
+    assert!(matches!(dataset.gene_order(), Err(Error::Checksum { .. })));
+    assert!(matches!(dataset.var_names(), Err(Error::Checksum { .. })));
+    assert!(dataset.gene_names().is_err());
+    storage.write("var_names.txt", b"a1\nb\nc\n").unwrap();
+    assert!(matches!(dataset.var_names(), Err(Error::Size { found: 7, expected: 5, .. })));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn test_files_larger_than_memory_are_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d");
+    let mut writer = DatasetWriter::create_at(&path, 3, &options(8, ChunkCut::default(), 1)).unwrap();
+    writer.push(Csr { indptr: vec![0, 1], genes: vec![2], counts: vec![5] }.view().unwrap()).unwrap();
+    writer.set_var_names(&VarNames::new(["c", "a", "b"].map(str::to_owned).to_vec()).unwrap()).unwrap();
+    writer.finish().unwrap();
+    let dataset = Dataset::open(&path).unwrap();
+    for key in ["var_names.txt", "tiles/tile_000000.dct", "manifest.json"] {
+        std::fs::OpenOptions::new().write(true).open(path.join(key)).unwrap().set_len(1 << 43).unwrap();
+    }
+    assert!(matches!(dataset.var_names(), Err(Error::Size { .. })));
+    assert!(matches!(dataset.rows(0..1), Err(Error::Size { .. })));
+    let storage = LocalStorage::new(&path);
+    let error = storage.read("var_names.txt").unwrap_err().to_string();
+    assert!(error.contains("8796093022208 bytes are more than there is memory for"), "{error}");
+    let error = Dataset::open(&path).unwrap_err().to_string();
+    assert!(error.contains("at most 1073741824 bytes"), "{error}");
+}
+
+#[test]
+fn test_names_that_no_line_can_hold_come_from_the_table() {
+    let storage = Arc::new(MemoryStorage::new());
+    let mut writer = DatasetWriter::create(storage.clone(), 2, &options(8, ChunkCut::default(), 1)).unwrap();
+    let index = Index::new(None, ["two\nlines", "b"].map(Some).into_iter().collect::<Text>());
+    writer.set_var(&Table::new(2, Some(index), Vec::new()).unwrap()).unwrap();
+    writer.finish().unwrap();
+    let dataset = Dataset::open_storage(storage, &OpenOptions::default()).unwrap();
+    assert_eq!(dataset.var_names().unwrap(), None);
+    assert_eq!(dataset.gene_names().unwrap().unwrap(), ["two\nlines", "b"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn test_pipe_in_place_of_a_file_is_refused_without_waiting() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("manifest.json");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    let error = Dataset::open(folder.path()).unwrap_err();
+    assert!(error.to_string().contains("a pipe or a device"), "{error}");
 }
 
 #[test]

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args) -> Result<(), Failure> {
     if args.keep.is_on() && dataset.storage().is_remote() {
         keep(&dataset, &cells)?;
     }
-    let names = Names(dataset.var_names()?.map(celltile::genes::VarNames::into_names));
+    let names = Names(dataset.gene_names()?);
     let mut out = BufWriter::new(io::stdout().lock());
     match args.format {
         Format::Table => table(&dataset, cells, &names, &mut out)?,

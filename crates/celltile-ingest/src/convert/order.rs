@@ -22,12 +22,12 @@ impl GeneOrderFrom {
     ///
     /// [`Error::Options`] if the dataset has no gene names; what its storage reports.
     pub fn dataset(dataset: &Dataset, name: &str) -> Result<Self> {
-        let names = dataset.var_names()?;
+        let names = dataset.gene_names()?;
         let names = names.ok_or_else(|| {
             Error::Options(format!("{name}: has no gene names; its gene order cannot be taken over"))
         })?;
         let columns = dataset.gene_order()?.map(|order| order.columns().to_vec());
-        Ok(Self { name: name.to_owned(), names: names.into_names(), columns })
+        Ok(Self { name: name.to_owned(), names, columns })
     }
 
     /// The column of each gene of the order among `genes`, which are those of `file`.

@@ -38,9 +38,13 @@ impl GeneOrder {
     /// # Errors
     /// [`Error::File`] with what is wrong with the file, or what the storage reports.
     pub fn read(storage: &dyn Storage, n_genes: u64) -> Result<Self> {
-        let file = storage.read(keys::GENE_ORDER)?;
-        Self::parse(&file, n_genes).map_err(|p| Error::File {
-            path: storage.locate(keys::GENE_ORDER),
+        Self::from_npy(&storage.read(keys::GENE_ORDER)?, n_genes, &storage.locate(keys::GENE_ORDER))
+    }
+
+    /// The content of a file, called `path` in messages.
+    pub(crate) fn from_npy(file: &[u8], n_genes: u64, path: &str) -> Result<Self> {
+        Self::parse(file, n_genes).map_err(|p| Error::File {
+            path: path.to_owned(),
             what: p.what.to_owned(),
             found: p.found,
             expected: p.expected,

@@ -55,14 +55,18 @@ impl VarNames {
     /// # Errors
     /// [`Error::File`] with what is wrong with the file, or what the storage reports.
     pub fn read(storage: &dyn Storage, n_genes: u64) -> Result<Self> {
-        let file = storage.read(keys::VAR_NAMES)?;
+        Self::from_text(&storage.read(keys::VAR_NAMES)?, n_genes, &storage.locate(keys::VAR_NAMES))
+    }
+
+    /// The content of a file, called `path` in messages.
+    pub(crate) fn from_text(file: &[u8], n_genes: u64, path: &str) -> Result<Self> {
         let fault = |what: &str, found: String, expected: String| Error::File {
-            path: storage.locate(keys::VAR_NAMES),
+            path: path.to_owned(),
             what: what.to_owned(),
             found,
             expected,
         };
-        let text = std::str::from_utf8(&file)
+        let text = std::str::from_utf8(file)
             .map_err(|e| fault("text", format!("byte {}", e.valid_up_to()), "UTF-8".to_owned()))?;
         let lines = text.bytes().filter(|b| *b == b'\n').count();
         let open = !text.is_empty() && !text.ends_with('\n');

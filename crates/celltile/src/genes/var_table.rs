@@ -14,7 +14,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::keys;
 use crate::recorded;
-use crate::table::Table;
+use crate::table::{Index, Table, Values};
 use crate::writer::DatasetWriter;
 
 pub use read::from_parquet;
@@ -55,6 +55,24 @@ impl Dataset {
             what: "rows".to_owned(),
             found: table.rows().to_string(),
             expected: format!("{}, the dataset's genes", self.n_genes()),
+        })
+    }
+
+    /// The genes' names: those of [`Dataset::var_names`], or where there are none the index of the gene table, if it is of
+    /// text. (A name with a line end in it can stand in the table only.)
+    ///
+    /// # Errors
+    /// As [`Dataset::var_names`] and [`Dataset::var`].
+    pub fn gene_names(&self) -> Result<Option<Vec<String>>> {
+        if let Some(names) = self.var_names()? {
+            return Ok(Some(names.into_names()));
+        }
+        let var = self.var()?;
+        Ok(match var.as_ref().and_then(Table::index).map(Index::values) {
+            Some(Values::Text(names)) => {
+                Some(names.values().iter().map(|name| name.unwrap_or_default().to_owned()).collect())
+            }
+            _ => None,
         })
     }
 }

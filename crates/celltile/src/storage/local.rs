@@ -48,6 +48,18 @@ impl LocalStorage {
         let number = COUNTER.fetch_add(1, Ordering::Relaxed);
         folder.join(format!(".{name}.{}-{number}{TEMPORARY_SUFFIX}", std::process::id()))
     }
+
+    fn open_local(&self, key: &str) -> Result<LocalObject> {
+        let path = self.path(key)?;
+        let fault = |e| Error::io(shown(&path), "open", e);
+        // Asked first: to open a pipe is to wait for its other end.
+        let kind = fs::metadata(&path).map_err(fault)?.file_type();
+        if !kind.is_file() && !kind.is_dir() {
+            return Err(fault(io::Error::new(io::ErrorKind::InvalidInput, "a pipe or a device, not a file")));
+        }
+        let file = File::open(&path).map_err(fault)?;
+        Ok(LocalObject { file, path })
+    }
 }
 
 impl Storage for LocalStorage {
@@ -56,24 +68,22 @@ impl Storage for LocalStorage {
     }
 
     fn open(&self, key: &str) -> Result<Box<dyn Object>> {
-        let path = self.path(key)?;
-        let file = File::open(&path).map_err(|e| Error::io(shown(&path), "open", e))?;
-        Ok(Box::new(LocalObject { file, path }))
+        Ok(Box::new(self.open_local(key)?))
     }
 
     fn read(&self, key: &str) -> Result<Bytes> {
-        let object = self.open(key)?;
+        let object = self.open_local(key)?;
         let size = object.size()?;
-        read_exactly(object.as_ref(), 0, size)
+        read_exactly(&object, 0, size)
     }
 
     fn read_range(&self, key: &str, range: Range<u64>) -> Result<Bytes> {
-        let object = self.open(key)?;
+        let object = self.open_local(key)?;
         let size = object.size()?;
         if range.end > size {
             return Err(Error::Size { path: self.locate(key), found: size, expected: range.end });
         }
-        read_exactly(object.as_ref(), range.start, range.end.saturating_sub(range.start))
+        read_exactly(&object, range.start, range.end.saturating_sub(range.start))
     }
 
     fn list(&self, folder: &str) -> Result<Vec<Entry>> {
@@ -267,13 +277,20 @@ impl Drop for LocalWriter {
 }
 
 /// Reads `length` bytes that are known to be there, so that memory is taken only for bytes that exist.
-fn read_exactly(object: &dyn Object, offset: u64, length: u64) -> Result<Bytes> {
+fn read_exactly(object: &LocalObject, offset: u64, length: u64) -> Result<Bytes> {
     let length = usize::try_from(length).map_err(|_| Error::OutOfRange {
         what: "byte",
         index: length,
         len: u64::MAX,
     })?;
-    let mut buffer = vec![0; length];
+    let mut buffer = Vec::new();
+    // A sparse file can be larger than any memory: an error, not the end of the process.
+    let reserved = buffer.try_reserve_exact(length);
+    reserved.map_err(|_| {
+        let what = format!("its {length} bytes are more than there is memory for");
+        Error::io(shown(&object.path), "read", io::Error::new(io::ErrorKind::OutOfMemory, what))
+    })?;
+    buffer.resize(length, 0);
     object.read_at(offset, &mut buffer)?;
     Ok(buffer.into())
 }
