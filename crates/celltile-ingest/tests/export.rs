@@ -74,10 +74,14 @@ fn check(file: &Path, cells: usize, dtype: &str) {
 #[test]
 fn test_export_restores_order_and_dtype() {
     let folder = tempfile::tempdir().unwrap();
-    // uint8 does not hold the counts, so that int32 takes its place.
-    for (dtype, expected) in
-        [(None, "int32"), (Some("float32"), "float32"), (Some("int64"), "int64"), (Some("uint8"), "int32")]
-    {
+    // uint8 does not hold the counts, so that int32 takes its place; SciPy knows no sparse float16.
+    for (dtype, expected) in [
+        (None, "int32"),
+        (Some("float32"), "float32"),
+        (Some("int64"), "int64"),
+        (Some("uint8"), "int32"),
+        (Some("float16"), "float32"),
+    ] {
         let path = folder.path().join(format!("{dtype:?}"));
         let dataset = dataset(&path, 200, dtype);
         let file = path.join("x.h5ad");
@@ -101,6 +105,18 @@ fn test_export_of_no_cells() {
     let file = folder.path().join("x.h5ad");
     export_h5ad(&dataset, &file, &H5adOptions::default()).unwrap();
     check(&file, 0, "int32");
+}
+
+#[test]
+fn test_two_billion_genes_without_names_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d");
+    DatasetWriter::create_at(&path, 1 << 31, &WriterOptions::default()).unwrap().finish().unwrap();
+    let file = folder.path().join("x.h5ad");
+    let error =
+        export_h5ad(&Dataset::open(&path).unwrap(), &file, &H5adOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("2147483648 without names"), "{error}");
+    assert!(!file.exists());
 }
 
 #[test]

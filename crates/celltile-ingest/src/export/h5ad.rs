@@ -20,6 +20,9 @@ use crate::metadata::Origin;
 /// Nonzeros decoded at a time: enough to keep all cores busy, 16 bytes each.
 const BATCH_NONZEROS: u64 = 4 << 20;
 
+/// Genes without names that an export gives numbers to. A manifest can claim 2^31 in a few bytes.
+const MOST_UNNAMED: u64 = 1 << 24;
+
 /// How an h5ad file is written.
 #[derive(Clone, Copy)]
 #[non_exhaustive]
@@ -51,7 +54,12 @@ pub fn export_h5ad(dataset: &Dataset, target: &Path, options: &H5adOptions<'_>) 
     let order = dataset.gene_order()?;
     let source = Origin::of(&dataset.manifest().metadata());
     // The source's type, unless a count has outgrown it (repeated entries added up, say).
-    let tries = source.element.into_iter().chain([Element::Int32]);
+    // Half precision becomes single: SciPy has no sparse matrices of it, so that nothing could read the file.
+    let element = source.element.map(|element| match element {
+        Element::Float16 => Element::Float32,
+        element => element,
+    });
+    let tries = element.into_iter().chain([Element::Int32]);
     let mut written = None;
     for element in tries {
         written = write(dataset, target, order.as_ref(), element, options)?;
@@ -104,6 +112,16 @@ fn var(dataset: &Dataset, order: Option<&GeneOrder>) -> Result<Table> {
             let names = names.into_names();
             let index = Index::new(None, names.iter().map(Some).collect::<Text>());
             Table::new(names.len(), Some(index), Vec::new())?
+        }
+        (None, None) if dataset.n_genes() > MOST_UNNAMED => {
+            return Err(Error::Unsupported {
+                file: dataset.storage().locate(""),
+                at: "genes".into(),
+                what: format!(
+                    "{} without names; an h5ad file names each, and more than {MOST_UNNAMED} are not numbered",
+                    dataset.n_genes()
+                ),
+            });
         }
         (None, None) => {
             Table::new(usize::try_from(dataset.n_genes()).unwrap_or(usize::MAX), None, Vec::new())?

@@ -386,8 +386,11 @@ impl Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // After a finish there is nothing of that name any more.
-        drop(self.file.take());
+        // Closed, not dropped: it would print what goes wrong, and the file is removed. After a finish there is nothing of
+        // that name any more.
+        if let Some(file) = self.file.take() {
+            let _ = file.close_no_sync();
+        }
         let _ = fs::remove_file(&self.temporary);
     }
 }
