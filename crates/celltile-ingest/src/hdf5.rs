@@ -6,6 +6,7 @@
 mod attribute;
 mod dataset;
 mod dtype;
+mod elsewhere;
 mod file;
 mod filters;
 mod group;

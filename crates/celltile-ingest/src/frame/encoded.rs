@@ -41,9 +41,18 @@ impl GroupFrame {
             Node::Dataset(dataset) => dataset.len_1d()?,
             Node::Group(values) => values.dataset("values").or_else(|_| values.dataset("codes"))?.len_1d()?,
         };
-        let order = group.attribute("column-order")?;
-        let columns = match order.as_ref().and_then(|order| order.strings()) {
-            Some(names) => names.to_vec(),
+        let columns = match group.attribute("column-order")? {
+            Some(order) => match order.strings() {
+                Some(names) => names.to_vec(),
+                // Without it columns would be lost: those with a slash in their name.
+                None => {
+                    return Err(Error::Damaged {
+                        file: group.file_name().to_owned(),
+                        at: format!("{}: column-order", group.path()),
+                        what: "no names of columns that can be read".into(),
+                    });
+                }
+            },
             None => members
                 .into_iter()
                 .filter(|(name, kind)| *name != index && !(name == CATEGORIES && *kind == NodeKind::Group))

@@ -1,4 +1,8 @@
-use super::dtype::{Dtype, NumberKind};
+use hdf5_reader::RawAttribute;
+use hdf5_reader::messages::dataspace::DataspaceType;
+
+use super::dtype::{self, Dtype, NumberKind};
+use super::file::Shared;
 use super::strings::fixed_string;
 
 /// An attribute's values, flattened.
@@ -28,10 +32,19 @@ pub struct Attribute {
 }
 
 impl Attribute {
-    pub(crate) fn new(parsed: hdf5_reader::Attribute) -> Self {
-        let dtype = Dtype::from_parsed(&parsed.datatype);
-        let value = decode(&dtype, &parsed);
-        Self { name: parsed.name, shape: parsed.shape, value }
+    /// Decodes an attribute. Not the parser's own decoding, which takes memory for whatever strings a few bytes refer to.
+    pub(super) fn new(shared: &Shared, raw: RawAttribute) -> Self {
+        let (message, dtype) = raw.into_parts();
+        let shape = match message.dataspace.dataspace_type {
+            DataspaceType::Scalar => Vec::new(),
+            DataspaceType::Null => vec![0],
+            DataspaceType::Simple => message.dataspace.dims,
+        };
+        let value = match dtype::oddity(&dtype) {
+            Some(oddity) => AttributeValue::Other(oddity),
+            None => decode(shared, &Dtype::from_parsed(&message.datatype), &shape, &message.raw_data),
+        };
+        Self { name: message.name, shape, value }
     }
 
     /// An attribute that does not come from an HDF5 file; `shape` is empty for a single value.
@@ -82,6 +95,19 @@ impl Attribute {
         }
     }
 
+    /// The values as integers; floats too, where all of them are whole.
+    #[allow(clippy::cast_possible_truncation, reason = "whole numbers below 2^53")]
+    pub fn integers(&self) -> Option<Vec<i128>> {
+        let whole = |value: f64| value.fract() == 0.0 && value.abs() < 9_007_199_254_740_992.0;
+        match &self.value {
+            AttributeValue::Integers(values) => Some(values.clone()),
+            AttributeValue::Floats(values) if values.iter().all(|&value| whole(value)) => {
+                Some(values.iter().map(|&value| value as i128).collect())
+            }
+            _ => None,
+        }
+    }
+
     /// The value as one boolean: an enum of FALSE and TRUE, or an integer.
     pub fn boolean(&self) -> Option<bool> {
         match &self.value {
@@ -98,21 +124,16 @@ impl Attribute {
     }
 }
 
-fn decode(dtype: &Dtype, parsed: &hdf5_reader::Attribute) -> AttributeValue {
-    let count = parsed.shape.iter().try_fold(1_u64, |product, &edge| product.checked_mul(edge));
+fn decode(shared: &Shared, dtype: &Dtype, shape: &[u64], raw: &[u8]) -> AttributeValue {
+    let count = shape.iter().try_fold(1_u64, |product, &edge| product.checked_mul(edge));
     let Some(count) = count.and_then(|count| usize::try_from(count).ok()) else {
         return AttributeValue::Other("a shape too large".into());
     };
-    let raw = parsed.raw_data.as_slice();
     if matches!(dtype, Dtype::VarString) {
-        return match &parsed.decoded_strings {
-            Some(strings) if strings.len() == count => AttributeValue::Strings(strings.clone()),
-            _ if count == 0 => AttributeValue::Strings(Vec::new()),
-            // A single string comes resolved, as its bytes.
-            _ if count == 1 => match std::str::from_utf8(raw) {
-                Ok(text) => AttributeValue::Strings(vec![text.trim_end_matches('\0').to_owned()]),
-                Err(_) => AttributeValue::Other("string that is not UTF-8".into()),
-            },
+        let mut strings = Vec::new();
+        let whole = count.checked_mul(16) == Some(raw.len());
+        return match shared.heap_strings("attribute", raw, |text| strings.push(text.to_owned())) {
+            Ok(()) if whole => AttributeValue::Strings(strings),
             _ => AttributeValue::Other("strings that cannot be read".into()),
         };
     }

@@ -5,7 +5,7 @@ use hdf5_reader::messages::filter_pipeline::FilterDescription;
 use hdf5_reader::messages::layout::{ChunkIndexing, DataLayout};
 
 use super::attribute::Attribute;
-use super::dtype::Dtype;
+use super::dtype::{self, Dtype};
 use super::file::Shared;
 use super::filters::Inflater;
 use crate::error::{Error, Result, human_bytes};
@@ -16,6 +16,13 @@ const PIECE_BYTES: u64 = 1 << 20;
 /// Elements that a file of a given size may declare: 2^14 bytes of them for every byte of the file. Deflate reaches a
 /// factor of about a thousand; much more is a declared shape that nothing was ever stored for.
 const MAX_EXPANSION: u64 = 1 << 14;
+
+/// Bytes of a column, which is read in one piece, for every byte of the file. Matrices, read in blocks, may declare more
+/// ([`MAX_EXPANSION`]).
+const COLUMN_EXPANSION: u64 = 64;
+
+/// Bytes that a column may have in any file.
+const COLUMN_BYTES: u64 = 64 << 20;
 
 /// Where one chunk of a dataset lies in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +100,14 @@ impl Dataset {
         if external {
             return Err(shared.unsupported(path, "its data are in another file (external storage)"));
         }
-        let dtype = Dtype::from_parsed(parsed.dtype());
+        let dtype = match Dtype::from_parsed(parsed.dtype()) {
+            dtype @ (Dtype::Number(_) | Dtype::Bool | Dtype::Enum(..)) => {
+                let message = parsed.raw_datatype();
+                let message = message.map_err(|error| shared.damaged(&path, error.to_string()))?;
+                dtype::oddity(&message).map_or(dtype, Dtype::Other)
+            }
+            dtype => dtype,
+        };
         let shape = parsed.shape().to_vec();
         let element_size = match parsed.raw_element_size() {
             Ok(size) if size > 0 => size,
@@ -238,24 +252,34 @@ impl Dataset {
                 file: self.shared.name.clone(),
                 at: format!("{}: chunks of shape {:?}", self.inner.path, self.inner.grid),
                 needed: human_bytes(self.chunk_bytes()),
-                allowed: human_bytes(allowed),
+                allowed: format!("{} (their share of the limit)", human_bytes(allowed)),
             });
         }
         Ok(())
     }
 
     /// All attributes, in no particular order.
-    pub fn attributes(&self) -> Vec<Attribute> {
-        self.inner.parsed.attributes().into_iter().map(Attribute::new).collect()
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if they cannot be read.
+    pub fn attributes(&self) -> Result<Vec<Attribute>> {
+        let raw = self.raw_attributes()?;
+        Ok(raw.into_iter().map(|raw| Attribute::new(&self.shared, raw)).collect())
+    }
+
+    fn raw_attributes(&self) -> Result<Vec<hdf5_reader::RawAttribute>> {
+        self.inner.parsed.raw_attributes().map_err(|error| self.damaged(error.to_string()))
     }
 
     /// The attribute of that name, if there is one.
     ///
     /// # Errors
     ///
-    /// None at present; the same signature as a group's.
+    /// As [`Dataset::attributes`].
     pub fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        Ok(self.attributes().into_iter().find(|attribute| attribute.name() == name))
+        let raw = self.raw_attributes()?.into_iter().find(|raw| raw.name() == name);
+        Ok(raw.map(|raw| Attribute::new(&self.shared, raw)))
     }
 
     /// An error about this dataset's bytes.
@@ -539,6 +563,16 @@ impl Dataset {
         let count: u64 = self.shape().iter().product();
         let total = count.checked_mul(element as u64).and_then(|bytes| usize::try_from(bytes).ok());
         let total = total.ok_or_else(|| self.damaged("more elements than memory can address"))?;
+        let file = self.shared.bytes.len();
+        if total as u64 > file.saturating_mul(COLUMN_EXPANSION).saturating_add(COLUMN_BYTES) {
+            let what = format!(
+                "shape {:?} of {element}-byte elements, {} to hold at once; a file of {} hardly holds that",
+                self.shape(),
+                human_bytes(total as u64),
+                human_bytes(file)
+            );
+            return Err(self.damaged(what));
+        }
         let mut all = Vec::new();
         if total == 0 {
             return Ok(all);

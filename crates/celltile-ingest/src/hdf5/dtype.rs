@@ -175,6 +175,35 @@ impl std::fmt::Display for Dtype {
     }
 }
 
+/// In which way the numbers of a type, given as the bytes of its message, are not what its class and size say; nothing if
+/// they are. The parser leaves these fields out, and bits that stand elsewhere would be read as other numbers.
+pub(super) fn oddity(message: &[u8]) -> Option<String> {
+    let &[head, flags, sign, _, s0, s1, s2, s3, ref fields @ ..] = message else { return None };
+    let bits = u64::from(u32::from_le_bytes([s0, s1, s2, s3])) * 8;
+    match (head & 15, fields) {
+        (0, &[o0, o1, p0, p1, ..]) => {
+            let (offset, precision) = (u16::from_le_bytes([o0, o1]), u16::from_le_bytes([p0, p1]));
+            (offset != 0 || u64::from(precision) != bits)
+                .then(|| format!("integer of {precision} of {bits} bits, from bit {offset} on"))
+        }
+        (1, fields) => {
+            // Place of the sign; then offset, precision, place and size of exponent and mantissa, bias.
+            let ieee: (u8, [u8; 12]) = match bits {
+                16 => (15, [0, 0, 16, 0, 10, 5, 0, 10, 15, 0, 0, 0]),
+                32 => (31, [0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0]),
+                64 => (63, [0, 0, 64, 0, 52, 11, 0, 52, 255, 3, 0, 0]),
+                _ => return Some(format!("float of {bits} bits")),
+            };
+            // Bit 6 is the VAX's order of bytes; bits 4 and 5 say that the mantissa's first bit is implied.
+            let same = flags & 0x70 == 0x20 && sign == ieee.0 && fields.starts_with(&ieee.1);
+            (!same).then(|| format!("float of {bits} bits that is not of IEEE 754"))
+        }
+        // An enum: its integers' type comes first.
+        (8, base) => oddity(base),
+        _ => None,
+    }
+}
+
 fn is_big(order: ByteOrder) -> bool {
     matches!(order, ByteOrder::BigEndian)
 }

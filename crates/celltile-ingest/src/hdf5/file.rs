@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use hdf5_reader::Hdf5File;
 
+use super::elsewhere::Elsewhere;
 use super::group::{Group, Node};
 use super::storage::{ByteSource, LocalFile, ParserStorage};
 use crate::error::{Error, Result};
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) bytes: Arc<dyn ByteSource>,
     pub(crate) base: u64,
     pub(crate) strings: super::strings::HeapCache,
+    pub(super) elsewhere: Elsewhere,
 }
 
 impl Shared {
@@ -60,10 +62,16 @@ impl File {
     pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<Self> {
         let path = path.as_ref();
         let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
-        let file = std::fs::File::open(path).map_err(io("open"))?;
-        if file.metadata().map_err(io("look at"))?.is_dir() {
+        // Asked first: to open a pipe is to wait for its other end.
+        let metadata = std::fs::metadata(path).map_err(io("open"))?;
+        if metadata.is_dir() {
             return Err(io("read")(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
         }
+        if !metadata.is_file() {
+            let what = "a pipe or a device, not a file";
+            return Err(io("read")(std::io::Error::new(std::io::ErrorKind::InvalidInput, what)));
+        }
+        let file = std::fs::File::open(path).map_err(io("open"))?;
         if options.lock {
             // File systems without locks answer with an error: then there is nothing to respect.
             if let Err(std::fs::TryLockError::WouldBlock) = file.try_lock_shared() {
@@ -80,9 +88,12 @@ impl File {
     ///
     /// As [`File::open`], but for the lock.
     pub fn from_bytes(name: String, bytes: Arc<dyn ByteSource>) -> Result<Self> {
+        let elsewhere = Elsewhere::default();
         let parsed = match Hdf5File::from_storage_with_options(
             Arc::new(ParserStorage(Arc::clone(&bytes))),
-            hdf5_reader::OpenOptions::default().with_chunk_cache_bytes(0),
+            hdf5_reader::OpenOptions::default()
+                .with_chunk_cache_bytes(0)
+                .with_external_link_resolver(Arc::new(elsewhere.clone())),
         ) {
             Ok(parsed) => parsed,
             Err(hdf5_reader::error::Error::InvalidMagic) => {
@@ -108,7 +119,7 @@ impl File {
         }
         let base = superblock.base_address;
         let strings = super::strings::HeapCache::default();
-        Ok(Self { shared: Arc::new(Shared { name, parsed, bytes, base, strings }) })
+        Ok(Self { shared: Arc::new(Shared { name, parsed, bytes, base, strings, elsewhere }) })
     }
 
     /// What error messages call the file.

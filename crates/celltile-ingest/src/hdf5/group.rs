@@ -198,7 +198,13 @@ impl Group {
     }
 
     pub(crate) fn missing(&self, name: &str) -> Error {
-        Error::Missing { file: self.shared.name.clone(), at: self.child_path(name), hint: String::new() }
+        let hint = self.elsewhere();
+        Error::Missing { file: self.shared.name.clone(), at: self.child_path(name), hint }
+    }
+
+    /// What a message about something absent adds: the other files that links of the file lead to.
+    pub(crate) fn elsewhere(&self) -> String {
+        self.shared.elsewhere.hint()
     }
 
     /// The member that lives at an address, as an object reference names it, and its name.
@@ -220,8 +226,12 @@ impl Group {
     ///
     /// [`Error::Damaged`] if they cannot be read.
     pub fn attributes(&self) -> Result<Vec<Attribute>> {
-        let attributes = self.inner.attributes().map_err(|error| self.damaged(&error))?;
-        Ok(attributes.into_iter().map(Attribute::new).collect())
+        let raw = self.raw_attributes()?;
+        Ok(raw.into_iter().map(|raw| Attribute::new(&self.shared, raw)).collect())
+    }
+
+    fn raw_attributes(&self) -> Result<Vec<hdf5_reader::RawAttribute>> {
+        self.inner.raw_attributes().map_err(|error| self.damaged(&error))
     }
 
     /// The attribute of that name, if there is one.
@@ -230,7 +240,8 @@ impl Group {
     ///
     /// [`Error::Damaged`] if the attributes cannot be read.
     pub fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        Ok(self.attributes()?.into_iter().find(|attribute| attribute.name() == name))
+        let raw = self.raw_attributes()?.into_iter().find(|raw| raw.name() == name);
+        Ok(raw.map(|raw| Attribute::new(&self.shared, raw)))
     }
 
     /// The attribute of that name as one string; `None` if there is none or it is no string.

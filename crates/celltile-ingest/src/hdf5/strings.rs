@@ -118,6 +118,9 @@ impl Shared {
     /// Calls `each` with every variable-length string that `slots`, 16 bytes each, point at.
     pub(crate) fn heap_strings(&self, at: &str, slots: &[u8], mut each: impl FnMut(&str)) -> Result<()> {
         let mut heap: Option<(u64, Arc<Heap>)> = None;
+        // Writers store each string on its own, as it is. Without this limit a few bytes could stand for any number of
+        // strings, each of the same megabytes.
+        let mut room = self.bytes.len();
         for (position, slot) in slots.chunks_exact(16).enumerate() {
             let fault = |what: String| self.damaged(at, format!("string {position}: {what}"));
             let (Some(len), Some(address), Some(index)) =
@@ -148,6 +151,9 @@ impl Shared {
                 .ok_or_else(|| fault(format!("{len} bytes declared, {} in the heap", data.len())))?;
             // The terminator may be counted in.
             let text = text.split(|&byte| byte == 0).next().unwrap_or(&[]);
+            room = room
+                .checked_sub(text.len() as u64)
+                .ok_or_else(|| fault("more text than the file has bytes".into()))?;
             each(std::str::from_utf8(text).map_err(|_| fault("not UTF-8".into()))?);
         }
         Ok(())

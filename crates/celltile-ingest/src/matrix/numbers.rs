@@ -214,8 +214,10 @@ pub(crate) fn fault(bytes: &[u8], number: NumberType) -> (ValueFault, String) {
     } else {
         ValueFault::TooLarge
     };
-    // From here on the shortest text that names a float32 is not its value.
-    let text = if number.kind == NumberKind::Float && value.abs() >= 16_777_216.0 {
+    // From here on the shortest text that names a float32 is not its value. Some hundred digits help nobody.
+    let text = if number.kind == NumberKind::Float && !(1e-5..1e17).contains(&value.abs()) && value != 0.0 {
+        format!("{value:e}")
+    } else if number.kind == NumberKind::Float && value.abs() >= 16_777_216.0 {
         value.to_string()
     } else {
         with_number!(number, text, bytes,)
@@ -242,6 +244,17 @@ mod tests {
         assert_eq!(one(2_147_483_647.0), i32::MAX as u32);
         for bad in [2_147_483_648.0, 4_294_967_295.0, -1.0, 0.5, f64::NAN, f64::INFINITY, -f64::INFINITY] {
             assert_eq!(one(bad), BAD, "{bad}");
+        }
+        let number = NumberType { kind: NumberKind::Float, size: 8, big_endian: false };
+        let texts = [
+            (0.25, "0.25"),
+            (-1e300, "-1e300"),
+            (5e-324, "5e-324"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+        ];
+        for (value, text) in texts {
+            assert_eq!(fault(&value.to_le_bytes(), number).1, text);
         }
     }
 

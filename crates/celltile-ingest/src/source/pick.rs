@@ -36,6 +36,7 @@ pub(super) fn pick(
         } else {
             format!("; available: {}", there.join(", "))
         };
+        let hint = hint + &file.root().elsewhere();
         Error::Missing { file: file.name().to_owned(), at: at.to_owned(), hint }
     };
     if let MatrixChoice::Path(path) = choice {
@@ -147,12 +148,14 @@ fn open_sparse(group: &Group, shape: Shape) -> Result<SparseMatrix> {
         }
     };
     for name in ["shape", "h5sparse_shape"] {
-        let declared = group.attribute(name)?.and_then(|shape| shape.unsigned());
-        if let Some(declared) = declared.filter(|declared| *declared != [shape.cells, shape.genes]) {
+        let Some(declared) = group.attribute(name)? else { continue };
+        let declared = declared.integers();
+        if declared.as_deref() != Some(&[shape.cells.into(), shape.genes.into()]) {
+            let found = declared.map_or_else(|| "no integers".to_owned(), |shape| format!("{shape:?}"));
             return Err(Error::Length {
                 file: group.file_name().to_owned(),
                 at: group.path().to_owned(),
-                found: format!("shape {declared:?}"),
+                found: format!("shape {found}"),
                 expected: format!("there are {} cells and {} genes", shape.cells, shape.genes),
             });
         }

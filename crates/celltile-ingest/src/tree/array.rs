@@ -144,7 +144,7 @@ impl Array {
                 file: self.file_name().to_owned(),
                 at: format!("{}: chunks of shape {:?}", self.path(), self.grid()),
                 needed: human_bytes(bytes),
-                allowed: human_bytes(allowed),
+                allowed: format!("{} (their share of the limit)", human_bytes(allowed)),
             });
         }
         Ok(())

@@ -205,7 +205,16 @@ impl Group {
     }
 
     pub(crate) fn missing(&self, name: &str) -> Error {
-        Error::Missing { file: self.file_name().to_owned(), at: self.child_path(name), hint: String::new() }
+        let hint = self.elsewhere();
+        Error::Missing { file: self.file_name().to_owned(), at: self.child_path(name), hint }
+    }
+
+    /// What a message about something absent adds: the other files that links of the container lead to.
+    pub(crate) fn elsewhere(&self) -> String {
+        match &self.0 {
+            Inner::Hdf5(group) => group.elsewhere(),
+            Inner::Other { .. } => String::new(),
+        }
     }
 
     /// The member that lives at an address, as an object reference of HDF5 names it, and its name.
