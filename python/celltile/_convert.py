@@ -69,7 +69,8 @@ def convert(
 
     ``options`` are those of the command ``celltile convert`` (see its ``--help``), with underscores:
     ``tile_size=5000``, ``preset="small"``, ``obs_columns=["donor", "cell_type"]``, ``round="nearest"``.
-    Ctrl-C stops it; what it leaves is no dataset, and the next conversion replaces it.
+    Ctrl-C stops it; what it leaves is no dataset: ``resume=True`` goes on with it, ``overwrite=True``
+    begins anew.
     """
     sources = [source] if isinstance(source, (str, os.PathLike)) else list(source)
     arguments = _command([os.fspath(path) for path in sources], target, overwrite, options)

@@ -187,7 +187,7 @@ def test_ctrl_c(big: Path, tmp_path: Path, action: str) -> None:
     assert not (tmp_path / "out/manifest.json").exists()
     assert not (tmp_path / "out/zarr.json").exists()
     if action == "convert":
-        celltile.convert(args[0], tmp_path / "out", preset="fast", progress=False)
+        celltile.convert(args[0], tmp_path / "out", preset="fast", progress=False, overwrite=True)
         celltile.open(tmp_path / "out").verify()
 
 
