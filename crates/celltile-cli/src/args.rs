@@ -45,10 +45,10 @@ impl Threads {
     }
 }
 
-/// The file to write.
+/// The file or folder to write.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Target {
-    /// The file to write.
+    /// The file to write; of an export to mtx the folder.
     #[arg(short, long, value_name = "FILE.h5ad")]
     output: PathBuf,
     /// Replace a file that is there already.
@@ -80,7 +80,7 @@ impl Target {
 /// How the arrays of an h5ad file are compressed.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Deflate {
-    /// Deflate level of the arrays, 1 to 9; 0 leaves them as they are.
+    /// Deflate level of the arrays, 1 to 9; 0 leaves those of an h5ad file as they are.
     #[arg(long, value_name = "LEVEL", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=9))]
     gzip: u32,
 }

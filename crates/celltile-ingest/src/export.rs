@@ -3,10 +3,12 @@
 mod file;
 mod frame;
 mod h5ad;
+mod mtx;
 mod order;
 
 pub(crate) use file::H5adFile;
 pub use h5ad::{H5adOptions, export_h5ad};
+pub use mtx::{MtxOptions, export_mtx};
 
 use crate::source::NotCarried;
 

@@ -4,8 +4,10 @@
 //!   `column-order`; categories in groups, or (0.7) in `__categories`, referred to by an attribute of the codes;
 //! - a dataset of a compound type (before 0.7), whose categories are in `uns/NAME_categories`.
 
+mod choice;
 mod column;
 mod compound;
+mod datetime;
 mod encoded;
 
 use celltile::table::{Column, Index, Table, Values};
@@ -14,44 +16,10 @@ use crate::error::{BadColumn, Error, Result};
 use crate::hdf5::StringColumn;
 use crate::tree::{Node, Tree};
 
+pub use self::choice::{ColumnChoice, Datetimes};
+pub(crate) use self::column::{dataset_values, display_strings};
 use self::compound::CompoundFrame;
 use self::encoded::GroupFrame;
-
-/// Which columns to read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct ColumnChoice {
-    /// These only; all if `None`.
-    pub columns: Option<Vec<String>>,
-    /// Not these.
-    pub exclude: Vec<String>,
-    /// Whether values of several types in one column become text.
-    pub mixed_as_text: bool,
-    /// What becomes of dates and durations.
-    pub datetimes: Datetimes,
-    /// Columns of integers that are categories.
-    pub as_category: Vec<String>,
-}
-
-/// What becomes of a column of dates or durations, which a dataset has no type for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Datetimes {
-    /// It is refused.
-    #[default]
-    Refuse,
-    /// ISO 8601 text.
-    IsoString,
-    /// Nanoseconds since 1970, or of the duration.
-    Nanoseconds,
-}
-
-impl ColumnChoice {
-    fn takes(&self, name: &str) -> bool {
-        self.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == name))
-            && !self.exclude.iter().any(|column| column == name)
-    }
-}
 
 /// A data frame in a file: its length and the names of its columns are known, their values are read when asked for.
 #[derive(Debug)]
@@ -157,21 +125,15 @@ impl Frame {
     ///
     /// [`Error::Columns`]; [`Error::Options`] for a chosen column that is not there.
     pub fn table(&self, choice: &ColumnChoice) -> Result<Table> {
-        if let Some(missing) = choice.columns.iter().flatten().find(|name| !self.columns().contains(name)) {
-            let there = self.columns().join(", ");
-            return Err(Error::Options(format!(
-                "{}: {} has no column {missing:?}; it has: {there}",
-                self.file.name(),
-                self.path
-            )));
-        }
+        choice.check(self.file.name(), &self.path, self.columns())?;
         let mut bad = Vec::new();
         let mut columns = Vec::new();
         for name in self.columns().iter().filter(|name| choice.takes(name)) {
             let values = match &self.form {
-                Form::Group(frame) => frame.column_values(name),
+                Form::Group(frame) => frame.column_values(name, choice.datetimes),
                 Form::Compound(frame) => frame.column_values(name),
             };
+            let values = values.and_then(|values| choice.convert(name, values));
             match values.and_then(|values| self.check_rows(values)) {
                 Ok(values) => columns.push(Column::new(name.clone(), values)),
                 Err(why) => bad.push(BadColumn { frame: self.kind.to_owned(), name: name.clone(), why }),

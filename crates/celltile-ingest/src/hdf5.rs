@@ -21,6 +21,7 @@ pub use file::{File, OpenOptions};
 pub use filters::Inflater;
 pub use group::{Group, Node, NodeKind};
 pub use storage::ByteSource;
+pub(crate) use storage::open_local;
 pub use strings::StringColumn;
 pub(crate) use strings::fixed_string;
 pub use write::{ArrayStream, Attr, Attrs, CHUNK_LEN, Element, Packer, Writer};

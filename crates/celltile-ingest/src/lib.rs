@@ -5,6 +5,7 @@ mod error;
 pub mod frame;
 pub mod hdf5;
 pub mod matrix;
+mod text;
 pub mod tree;
 
 pub mod plan;

@@ -1,12 +1,15 @@
 //! A count matrix in an HDF5 file or another container, sparse or dense, read as cells in blocks.
 
 mod dense;
-mod numbers;
+mod gene_rows;
+pub(crate) mod numbers;
 mod scan;
+pub(crate) mod scatter;
 mod sparse;
 mod transpose;
 
 pub use dense::DenseMatrix;
+pub use gene_rows::GeneRows;
 pub use numbers::Rounding;
 pub use sparse::{Orientation, SparseMatrix};
 
@@ -106,6 +109,8 @@ pub enum Matrix {
     Sparse(SparseMatrix),
     /// Every value.
     Dense(DenseMatrix),
+    /// Every value, a row a gene.
+    GeneRows(GeneRows),
 }
 
 impl Matrix {
@@ -114,6 +119,7 @@ impl Matrix {
         match self {
             Self::Sparse(matrix) => matrix.shape(),
             Self::Dense(matrix) => matrix.shape(),
+            Self::GeneRows(matrix) => matrix.shape(),
         }
     }
 
@@ -122,6 +128,7 @@ impl Matrix {
         match self {
             Self::Sparse(matrix) => matrix.data().dtype(),
             Self::Dense(matrix) => matrix.values().dtype(),
+            Self::GeneRows(matrix) => matrix.values().dtype(),
         }
     }
 
@@ -132,7 +139,7 @@ impl Matrix {
                 Orientation::Csr => "csr",
                 Orientation::Csc => "csc",
             },
-            Self::Dense(_) => "dense",
+            Self::Dense(_) | Self::GeneRows(_) => "dense",
         }
     }
 
@@ -140,7 +147,7 @@ impl Matrix {
     pub fn stored(&self) -> Option<u64> {
         match self {
             Self::Sparse(matrix) => Some(matrix.stored()),
-            Self::Dense(_) => None,
+            Self::Dense(_) | Self::GeneRows(_) => None,
         }
     }
 
@@ -153,6 +160,7 @@ impl Matrix {
         match self {
             Self::Sparse(matrix) => matrix.cells(range, options),
             Self::Dense(matrix) => matrix.cells(range, options),
+            Self::GeneRows(matrix) => matrix.cells(range, options),
         }
     }
 
@@ -165,6 +173,8 @@ impl Matrix {
         match self {
             Self::Sparse(matrix) => matrix.sample_fault(limit, options),
             Self::Dense(matrix) => matrix.sample_fault(limit, options),
+            // There is no other matrix to take instead.
+            Self::GeneRows(_) => Ok(None),
         }
     }
 }

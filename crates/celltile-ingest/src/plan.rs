@@ -132,6 +132,9 @@ pub struct PlannedInput {
     pub notes: Vec<String>,
     /// Options that change what is read.
     pub options: Map<String, Value>,
+    /// Metadata of its own that a dataset of this input alone carries on.
+    #[serde(default)]
+    pub metadata: Map<String, Value>,
     /// What it holds and the dataset does not.
     pub not_carried: Vec<NotCarried>,
 }
@@ -155,6 +158,7 @@ impl PlannedInput {
             dropped: info.dropped.clone(),
             notes: info.notes.clone(),
             options: info.options.clone(),
+            metadata: source.metadata(),
             not_carried: source.not_carried().to_vec(),
         }
     }

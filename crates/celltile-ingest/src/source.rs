@@ -1,11 +1,19 @@
 //! Where cells come from: one trait, one module a kind of file.
 
+mod features;
 mod h5ad;
+mod joined;
+mod loom;
+mod mtx;
 mod names;
 mod not_carried;
 mod pick;
+mod prefixed;
+mod remote;
 mod sniff;
+mod table;
 mod tenx;
+mod tiles;
 
 use std::fmt::Debug;
 use std::ops::Range;
@@ -15,16 +23,20 @@ use std::sync::Arc;
 use celltile::storage::RemoteOptions;
 use celltile::table::Table;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::error::Result;
-use crate::frame::ColumnChoice;
+use crate::frame::{ColumnChoice, Datetimes};
 use crate::hdf5::StringColumn;
 use crate::matrix::{CellBlocks, ReadOptions, Shape};
 
 pub use h5ad::H5adSource;
+pub use loom::LoomSource;
+pub use mtx::MtxSource;
 pub use not_carried::NotCarried;
+pub use table::TextTable;
 pub use tenx::TenxSource;
+pub use tiles::TilesSource;
 
 /// What there is to know about a source before its cells are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,13 +45,13 @@ pub struct SourceInfo {
     pub file: String,
     /// Bytes in it.
     pub bytes: u64,
-    /// The kind of file: `h5ad`, `10x v2`, `10x v3`.
+    /// The kind of file: `h5ad`, `h5mu`, `10x v2`, `10x v3`, `10x mtx`, `mtx`, `loom`, `csv`, `tsv`, `deltacells`.
     pub format: &'static str,
     /// The matrix that is read: a path in the file.
     pub matrix: String,
     /// Why it was chosen, where there was a choice.
     pub why: String,
-    /// How it is stored: `csr`, `csc` or `dense`.
+    /// How it is stored: `csr`, `csc`, `dense`, `coordinate` or `text`. All but `csr` have to be sorted by cell first.
     pub encoding: &'static str,
     /// NumPy's name of the type of its values.
     pub dtype: String,
@@ -150,6 +162,11 @@ pub trait Source: Send + Sync {
     /// [`crate::Error::Columns`] with every column that a dataset cannot hold, or what is wrong with the file.
     fn obs(&self) -> Result<Table>;
 
+    /// Metadata of its own that a dataset of this input alone carries on.
+    fn metadata(&self) -> Map<String, Value> {
+        Map::new()
+    }
+
     /// What the file holds that a dataset does not.
     fn not_carried(&self) -> &[NotCarried];
 
@@ -171,11 +188,49 @@ pub trait Source: Send + Sync {
 /// [`crate::Error::NotRecognised`] for a file of another kind, with advice where the kind is known; what the opening of
 /// that kind says.
 pub fn open(path: impl AsRef<Path>, options: &SourceOptions) -> Result<Box<dyn Source>> {
-    let path = path.as_ref();
+    let source = open_one(path.as_ref(), options)?;
+    Ok(match options.obs_names_prefix.as_deref() {
+        None | Some("") => source,
+        Some(prefix) => Box::new(prefixed::Prefixed::new(source, prefix)),
+    })
+}
+
+fn open_one(path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>> {
     for opener in &options.openers {
         if let Some(source) = opener.open(path, options)? {
             return Ok(source);
         }
     }
     sniff::open(path, options)
+}
+
+impl SourceOptions {
+    /// The options for any kind of input that change what is read, by name, for [`SourceInfo::options`].
+    pub fn recorded(&self) -> Map<String, Value> {
+        let mut recorded = Map::new();
+        if self.obs.mixed_as_text {
+            recorded.insert("obs_mixed".into(), json!("string"));
+        }
+        match self.obs.datetimes {
+            Datetimes::Refuse => None,
+            Datetimes::IsoString => recorded.insert("obs_datetime".into(), json!("iso-string")),
+            Datetimes::Nanoseconds => recorded.insert("obs_datetime".into(), json!("int64-ns")),
+        };
+        if !self.obs.as_category.is_empty() {
+            recorded.insert("obs_as_category".into(), json!(self.obs.as_category));
+        }
+        if let Some(columns) = &self.obs.columns {
+            recorded.insert("obs_columns".into(), json!(columns));
+        }
+        if !self.obs.exclude.is_empty() {
+            recorded.insert("obs_exclude".into(), json!(self.obs.exclude));
+        }
+        if !self.var.exclude.is_empty() {
+            recorded.insert("var_exclude".into(), json!(self.var.exclude));
+        }
+        if let Some(prefix) = &self.obs_names_prefix {
+            recorded.insert("obs_names_prefix".into(), json!(prefix));
+        }
+        recorded
+    }
 }

@@ -39,6 +39,16 @@ impl Tree {
         Ok(Self { name: file.name().to_owned(), size: file.size(), format: "h5ad", root })
     }
 
+    /// A modality of an h5mu file: the same layout, below `mod`.
+    ///
+    /// # Errors
+    ///
+    /// [`crate::Error::Missing`] if there is no such modality.
+    pub fn of_modality(file: &hdf5::File, name: &str) -> Result<Self> {
+        let root = Group::from(file.root()?.group("mod")?.group(name)?);
+        Ok(Self { name: file.name().to_owned(), size: file.size(), format: "h5mu", root })
+    }
+
     /// What error messages call it.
     pub fn name(&self) -> &str {
         &self.name

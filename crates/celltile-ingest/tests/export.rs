@@ -14,7 +14,9 @@ use std::sync::Arc;
 use celltile::genes::{GeneOrder, VarNames};
 use celltile::storage::LocalStorage;
 use celltile::{Csr, Dataset, DatasetWriter, WriterOptions};
-use celltile_ingest::export::{H5adOptions, export_h5ad};
+use celltile_ingest::export::{H5adOptions, MtxOptions, export_h5ad, export_mtx};
+use celltile_ingest::matrix::{CellBlock, ReadOptions};
+use celltile_ingest::source::{self, SourceOptions};
 
 const GENES: usize = 300;
 
@@ -131,4 +133,65 @@ fn test_cancelled_export_leaves_nothing() {
     let error = export_h5ad(&dataset, &out.join("x.h5ad"), &options).unwrap_err();
     assert!(matches!(error, celltile_ingest::Error::Cancelled), "{error}");
     assert_eq!(std::fs::read_dir(out).unwrap().count(), 0);
+}
+
+/// A folder of 10x v3 reads back as what it was: with this crate, and with SciPy.
+#[test]
+fn a_10x_folder_reads_back_equal() {
+    let scratch = tempfile::tempdir().unwrap();
+    for cells in [0, 1, 333] {
+        let dataset = dataset(&scratch.path().join(format!("dataset-{cells}")), cells, Some("uint16"));
+        let folder = scratch.path().join(format!("folder-{cells}"));
+        let summary = export_mtx(&dataset, &folder, &MtxOptions::default()).unwrap();
+        assert!(summary.source_order);
+        let mut names: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["barcodes.tsv.gz", "features.tsv.gz", "matrix.mtx.gz"]);
+
+        let source = source::open(&folder, &SourceOptions::default()).unwrap();
+        assert_eq!((source.info().shape.cells, source.info().shape.genes), (cells as u64, GENES as u64));
+        assert_eq!(source.gene_names().get(3), Some("gene 3"));
+        let mut blocks = source.cells(0..cells as u64, &ReadOptions::default()).unwrap();
+        let (mut block, mut seen) = (CellBlock::default(), 0);
+        while blocks.next_block(&mut block).unwrap() {
+            for at in 0..block.cells() {
+                let (genes, counts) = block.cell(at).unwrap();
+                let expected: Vec<(u32, u32)> = (0..GENES)
+                    .filter(|&gene| seen % 5 != 2 && count(seen, gene) > 0)
+                    .map(|gene| (u32::try_from(gene).unwrap(), count(seen, gene).unsigned_abs()))
+                    .collect();
+                assert_eq!(genes.iter().copied().zip(counts.iter().copied()).collect::<Vec<_>>(), expected);
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, cells);
+
+        let again = export_mtx(&dataset, &folder, &MtxOptions::default()).unwrap_err().to_string();
+        assert!(again.contains("--overwrite"), "{again}");
+        let mut options = MtxOptions::default();
+        options.overwrite = true;
+        export_mtx(&dataset, &folder, &options).unwrap();
+        let Some(python) = std::env::var_os("CELLTILE_TEST_PYTHON") else {
+            eprintln!("skipped: CELLTILE_TEST_PYTHON is not set");
+            continue;
+        };
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/check_mtx.py");
+        let status = Command::new(python).arg(script).arg(&folder).arg(cells.to_string()).status().unwrap();
+        assert!(status.success());
+    }
+}
+
+#[test]
+fn names_that_no_list_can_hold_are_refused() {
+    let scratch = tempfile::tempdir().unwrap();
+    let storage = Arc::new(LocalStorage::new(scratch.path().join("dataset")));
+    let mut writer = DatasetWriter::create(storage, 1, &WriterOptions::default()).unwrap();
+    writer.set_var_names(&VarNames::new(vec!["a\tb".into()]).unwrap()).unwrap();
+    writer.finish().unwrap();
+    let dataset = Dataset::open(scratch.path().join("dataset")).unwrap();
+    let folder = scratch.path().join("folder");
+    let said = export_mtx(&dataset, &folder, &MtxOptions::default()).unwrap_err().to_string();
+    assert!(said.contains("features.tsv.gz") && said.contains("line 1"), "{said}");
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
 }

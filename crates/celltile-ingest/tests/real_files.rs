@@ -48,7 +48,7 @@ fn open(folder: &Path, name: &str, matrix: &str) -> Result<Box<dyn Source>, Erro
     let mut options = SourceOptions::default();
     if name.starts_with("10x/") {
         options.genome = (matrix != "matrix").then(|| matrix.to_owned());
-    } else {
+    } else if !name.starts_with("mtx/") {
         options.matrix = MatrixChoice::Path(matrix.to_owned());
     }
     source::open(folder.join(name), &options)
@@ -60,9 +60,9 @@ fn matrices_have_the_figures_that_scipy_finds() {
     let facts: Value = serde_json::from_slice(&std::fs::read(folder.join("facts.json")).unwrap()).unwrap();
     let mut checked = 0;
     for (key, fact) in facts.as_object().unwrap() {
-        // What has no matrix of a name is no HDF5 file.
-        let Some((name, matrix)) = key.split_once(':') else { continue };
-        if name.contains("zarr") || name.starts_with("mtx") {
+        // What has no matrix of a name is a folder with one.
+        let (name, matrix) = key.split_once(':').unwrap_or((key, "matrix"));
+        if name.contains("zarr") {
             continue;
         }
         let source = open(&folder, name, matrix).unwrap_or_else(|error| panic!("{key}: {error}"));
@@ -155,6 +155,35 @@ fn files_that_hold_no_counts_are_refused() {
     let options = SourceOptions::default();
     let said = source::open(folder.join("10x/v2_multiple_genomes.h5"), &options).err().unwrap().to_string();
     assert!(said.contains("another_genome, hg19_chr21"), "{said}");
+}
+
+/// Both genomes of the file have the same cells, so that their genes can stand side by side.
+#[test]
+fn genomes_of_a_file_are_read_one_by_one_or_together() {
+    let Some(folder) = data() else { return };
+    let read = |genome: &str| {
+        let options = SourceOptions { genome: Some(genome.to_owned()), ..SourceOptions::default() };
+        let source = source::open(folder.join("10x/v2_multiple_genomes.h5"), &options).unwrap();
+        (source.info().shape, totals(source.as_ref(), &ReadOptions::default()).unwrap())
+    };
+    let ((one, of_one), (other, of_other)) = (read("hg19_chr21"), read("another_genome"));
+    let (all, of_all) = read("all");
+    assert_eq!((all.cells, all.genes), (one.cells, one.genes + other.genes));
+    assert_eq!(of_all.nonzero, of_one.nonzero + of_other.nonzero);
+    assert_eq!(of_all.sum, of_one.sum + of_other.sum);
+}
+
+/// The list of genes lies there twice, packed and unpacked.
+#[test]
+fn a_folder_with_a_list_twice_says_which_was_read() {
+    let Some(folder) = data() else { return };
+    let source = source::open(folder.join("mtx/msti_breast_v3"), &SourceOptions::default()).unwrap();
+    let notes = source.info().notes.join("; ");
+    assert!(notes.contains("features.tsv and features.tsv.gz say the same"), "{notes}");
+    assert_eq!(source.gene_ids().unwrap().len(), 36_601);
+    assert!(source.gene_ids().unwrap().get(0).unwrap().starts_with("ENSG"));
+    assert_eq!(source.var().unwrap().columns().len(), 2);
+    assert_eq!(source.obs().unwrap().rows(), 2172);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use celltile::Dataset;
 use celltile::storage::{LocalStorage, RemoteOptions, is_url, open_storage};
-use celltile_ingest::export::{ExportSummary, H5adOptions, export_h5ad};
+use celltile_ingest::export::{ExportSummary, H5adOptions, MtxOptions, export_h5ad, export_mtx};
 use celltile_zarr::export::ExportReport;
 use celltile_zarr::{Hierarchy, export};
 
@@ -17,16 +17,20 @@ use crate::failure::Failure;
 use crate::interrupt;
 use crate::ui::{self, Progress, ProgressMode, Table};
 
-/// Write a dataset as an h5ad file, or as an AnnData Zarr store where the output ends in .zarr
+/// Write a dataset as an h5ad file, as an AnnData Zarr store where the output ends in .zarr, or as a 10x folder
 ///
 /// In an h5ad file genes come back in the order of the source and counts in its dtype where the dataset knows them; int32 otherwise.
-/// A store has the genes in the dataset's order, names beside, and its matrix cut where the tiles are cut.
+/// A store has the genes in the dataset's order, names beside, and its matrix cut where the tiles are cut. A folder (--format mtx)
+/// holds matrix.mtx.gz, barcodes.tsv.gz and features.tsv.gz as 10x v3 has them, genes in the order of the source.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
     target: Target,
+    /// What to write, where the output's name does not say it.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
     #[command(flatten)]
     deflate: Deflate,
     #[command(flatten)]
@@ -37,10 +41,23 @@ pub(crate) struct Args {
     store: StoreArgs,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A file for anndata.
+    H5ad,
+    /// A folder as 10x writes it.
+    Mtx,
+}
+
 pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     let start = Instant::now();
     let threads = args.threads.get();
-    let mut table = if args.target.path().extension().is_some_and(|extension| extension == "zarr") {
+    let zarr = args.target.path().extension().is_some_and(|extension| extension == "zarr");
+    let mut table = if args.format == Some(Format::Mtx) {
+        // The folder may be there; the files in it may not.
+        let dataset = args.source.open_kept(threads, &args.keep)?;
+        to_folder(args, &dataset, args.target.path(), progress)?
+    } else if args.format.is_none() && zarr {
         if args.target.overwrites() {
             return Err(Failure::Usage(
                 "a Zarr store is written to a new place; remove the old one first".into(),
@@ -58,6 +75,25 @@ pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
     table.write(&mut out)?;
     out.flush()?;
     Ok(())
+}
+
+fn to_folder(
+    args: &Args,
+    dataset: &Dataset,
+    target: &Path,
+    progress: ProgressMode,
+) -> Result<Table, Failure> {
+    let bar = Progress::new(progress, "export", "cells", dataset.n_cells());
+    let cancel = interrupt::cooperate();
+    let told = |done, _| bar.set(done);
+    let mut options = MtxOptions::default();
+    options.level = args.deflate.get();
+    options.overwrite = args.target.overwrites();
+    options.cancel = Some(&*cancel);
+    options.progress = Some(&told);
+    let result = args.threads.run(|| export_mtx(dataset, target, &options))?;
+    drop(bar);
+    Ok(as_table(&result.map_err(Failure::of_ingest)?))
 }
 
 fn to_file(args: &Args, dataset: &Dataset, target: &Path, progress: ProgressMode) -> Result<Table, Failure> {

@@ -20,6 +20,7 @@ mod bench;
 mod bucket;
 mod convert;
 mod info;
+mod inputs;
 mod interop;
 mod interrupt;
 mod obs;

@@ -71,3 +71,42 @@ fn test_cells_that_are_not_there() {
         assert!(run.out.is_empty());
     }
 }
+
+#[test]
+fn test_genes_by_name_in_the_order_asked_for() {
+    let (_folder, path, cells) = dataset();
+    let names: Vec<String> = simulation(250).genes().into_iter().map(|gene| gene.name).collect();
+    let unique = |name: &&String| names.iter().filter(|other| other == name).count() == 1;
+    let asked: Vec<&String> = names.iter().filter(unique).take(4).collect();
+    let asked = [asked[2], asked[0], asked[3]];
+    let list = asked.map(String::as_str).join(",");
+    let place = |gene: i32| asked.iter().position(|name| **name == names[gene as usize]);
+    let mut expected: Vec<(usize, usize, i32, i32)> = entries(&cells, 0..60)
+        .into_iter()
+        .filter_map(|(cell, gene, count)| place(gene).map(|place| (cell, place, gene, count)))
+        .collect();
+    expected.sort_unstable();
+    assert!(!expected.is_empty());
+    let out = run_on(&path, &format!("rows {{}} 0:60 --format csv --genes {list}")).ok().out;
+    let lines: Vec<String> = expected
+        .iter()
+        .map(|(cell, _, gene, count)| format!("{cell},{gene},{},{count}", names[*gene as usize]))
+        .collect();
+    assert_eq!(out.lines().skip(1).collect::<Vec<_>>(), lines);
+    let out = run_on(&path, &format!("rows {{}} 0:60 --format mtx --genes {list}")).ok().out;
+    let lines: Vec<String> = expected
+        .iter()
+        .map(|(cell, place, _, count)| format!("{} {} {count}", cell + 1, place + 1))
+        .collect();
+    assert_eq!(out.lines().nth(2), Some(format!("60 3 {}", expected.len()).as_str()));
+    assert_eq!(out.lines().skip(3).collect::<Vec<_>>(), lines);
+}
+
+#[test]
+fn test_genes_that_are_not_there_or_asked_for_twice() {
+    let (_folder, path, _) = dataset();
+    let name = simulation(250).genes().into_iter().next().unwrap().name;
+    run_on(&path, &format!("rows {{}} 0:1 --genes {name},no_such_gene,nor_this"))
+        .fails(1, "no genes of these names: no_such_gene, nor_this");
+    run_on(&path, &format!("rows {{}} 0:1 --genes {name},{name}")).fails(2, "asked for twice");
+}

@@ -362,6 +362,11 @@ fn metadata(
     {
         source.retain(|key, value| sources.iter().all(|other| other.get(key) == Some(value)));
     }
+    if let [only] = plan.inputs.as_slice() {
+        for (key, value) in &only.metadata {
+            writer.metadata_mut().insert(key.clone(), value.clone());
+        }
+    }
     let joining = &plan.joining;
     let conversion = json!({
         "plan": plan.digest(),

@@ -96,7 +96,7 @@ fn write(
     Ok(Some((element, file.finish(&obs(dataset)?, &var(dataset, order)?)?)))
 }
 
-fn obs(dataset: &Dataset) -> Result<Table> {
+pub(super) fn obs(dataset: &Dataset) -> Result<Table> {
     match dataset.obs_reader()? {
         // Read once, so that nothing need be kept on disk.
         Some(reader) => Ok(reader.all(&Cache::memory())?.to_table()?),
@@ -105,7 +105,7 @@ fn obs(dataset: &Dataset) -> Result<Table> {
 }
 
 /// The gene table in the order of the file.
-fn var(dataset: &Dataset, order: Option<&GeneOrder>) -> Result<Table> {
+pub(super) fn var(dataset: &Dataset, order: Option<&GeneOrder>) -> Result<Table> {
     let table = match (dataset.var()?, dataset.var_names()?) {
         (Some(table), _) => table,
         (None, Some(names)) => {
@@ -135,7 +135,7 @@ fn var(dataset: &Dataset, order: Option<&GeneOrder>) -> Result<Table> {
 }
 
 /// The place of each of the dataset's genes in the file: its rank among the source columns that the dataset holds.
-fn ranks(order: &GeneOrder) -> Vec<i32> {
+pub(super) fn ranks(order: &GeneOrder) -> Vec<i32> {
     let mut columns: Vec<(i32, usize)> = order.columns().iter().copied().zip(0..).collect();
     columns.sort_unstable();
     let mut ranks = vec![0; columns.len()];
@@ -185,7 +185,7 @@ fn write_x(
 
 /// Consecutive cells that hold about [`BATCH_NONZEROS`], never of two tiles. Tiles of a bucket are taken whole, by one request
 /// each.
-fn batches(dataset: &Dataset) -> Result<Vec<(Option<u64>, Range<u64>)>> {
+pub(super) fn batches(dataset: &Dataset) -> Result<Vec<(Option<u64>, Range<u64>)>> {
     let mut batches = Vec::new();
     let remote = dataset.storage().is_remote();
     for (tile, &nonzeros) in (0..).zip(&dataset.manifest().tile_nnz) {
@@ -207,7 +207,7 @@ fn batches(dataset: &Dataset) -> Result<Vec<(Option<u64>, Range<u64>)>> {
 }
 
 /// Sorts the genes of each cell, on all cores.
-fn sort_cells(cells: &mut Csr<i32>) {
+pub(super) fn sort_cells(cells: &mut Csr<i32>) {
     let lengths = cells.indptr.windows(2).map(|pair| match pair {
         [start, end] => usize::try_from(end - start).unwrap_or_default(),
         _ => 0,

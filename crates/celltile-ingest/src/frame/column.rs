@@ -10,20 +10,18 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use celltile::table::{Categorical, Categories, Codes, Numeric, StringKind, Text, Values};
 
+use super::datetime::{Datetimes, Moments};
 use crate::hdf5::{AttributeValue, Dtype, NumberKind, NumberType, StringColumn};
 use crate::tree::{Array as Stored, Group, Node};
 
-/// Dates that anndata cannot write but other tools do, under attributes such as these.
-const DATE_MARKS: [&str; 2] = ["datetime", "timedelta"];
-
 /// The values of a column: a dataset, or a group with an encoding.
-pub(super) fn values(parent: &Group, node: Node) -> Result<Values, String> {
+pub(super) fn values(parent: &Group, node: Node, datetimes: Datetimes) -> Result<Values, String> {
     let text = |error: crate::error::Error| error.to_string();
     let group = match node {
         Node::Dataset(dataset) => {
             let encoding = Node::Dataset(dataset.clone()).string_attribute("encoding-type").map_err(text)?;
-            if let Some(mark) = encoding.filter(|name| DATE_MARKS.iter().any(|mark| name.contains(mark))) {
-                return Err(format!("{mark} values; convert them to numbers or strings first"));
+            if let Some(moments) = Moments::of(dataset.dtype(), encoding.as_deref()) {
+                return moments.read(&dataset, datetimes);
             }
             return match dataset.attribute("categories").map_err(text)? {
                 Some(reference) => referred_categories(parent, &dataset, reference.value()),
@@ -69,7 +67,7 @@ fn category_group(group: &Group) -> Result<Values, String> {
     let text = |error: crate::error::Error| error.to_string();
     let codes = plain(&group.dataset("codes").map_err(text)?)?;
     let node = group.find("categories").map_err(text)?.ok_or("a categorical without categories")?;
-    let list = values(group, node)?;
+    let list = values(group, node, Datetimes::Refuse)?;
     let ordered =
         group.attribute("ordered").map_err(text)?.and_then(|ordered| ordered.boolean()).unwrap_or(false);
     coded(&codes, &list, ordered)
@@ -193,6 +191,11 @@ fn mask(group: &Group, len: usize) -> Result<Option<NullBuffer>, String> {
     Ok(Some(NullBuffer::new(!&missing)))
 }
 
+/// The values of a dataset of one axis on its own, as loom files have them.
+pub(crate) fn dataset_values(dataset: &crate::hdf5::Dataset) -> Result<Values, String> {
+    plain(&dataset.clone().into())
+}
+
 /// A dataset of one axis, or a scalar, of numbers, booleans or strings.
 pub(super) fn plain(dataset: &Stored) -> Result<Values, String> {
     if dataset.shape().len() > 1 {
@@ -243,7 +246,7 @@ pub(super) fn from_bytes(dataset: &Stored, dtype: &Dtype, bytes: &[u8]) -> Resul
             Ok(Values::Text(Text::new(array, StringKind::Object)))
         }
         Dtype::Enum(number, members) => enumerated(*number, members, bytes),
-        Dtype::Compound(..) | Dtype::Reference | Dtype::Other(_) => {
+        Dtype::Compound(..) | Dtype::Reference | Dtype::Opaque { .. } | Dtype::Other(_) => {
             Err(format!("{dtype} values; a dataset holds categories, numbers, booleans and strings"))
         }
     }
@@ -293,7 +296,7 @@ fn numbers(number: NumberType, bytes: &[u8]) -> ArrayRef {
 }
 
 /// Values written out, for names; missing ones are empty.
-pub(super) fn display_strings(values: &Values) -> StringColumn {
+pub(crate) fn display_strings(values: &Values) -> StringColumn {
     fn all<T: ArrowPrimitiveType>(array: &ArrayRef) -> StringColumn
     where
         T::Native: std::fmt::Display,

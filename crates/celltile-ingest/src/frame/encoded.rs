@@ -1,6 +1,6 @@
 use celltile::table::Values;
 
-use super::column;
+use super::{Datetimes, column};
 use crate::error::{Error, Result};
 use crate::hdf5::NodeKind;
 use crate::tree::{Group, Node};
@@ -75,13 +75,13 @@ impl GroupFrame {
     }
 
     pub(super) fn index_values(&self) -> Result<Values, String> {
-        self.column_values(&self.index)
+        self.column_values(&self.index, Datetimes::Refuse)
     }
 
     /// The values of a column. A slash in its name is a level of groups in the file.
-    pub(super) fn column_values(&self, name: &str) -> Result<Values, String> {
+    pub(super) fn column_values(&self, name: &str, datetimes: Datetimes) -> Result<Values, String> {
         let node = self.group.find(name).map_err(|error| error.to_string())?;
         let node = node.ok_or("listed in column-order, but not there")?;
-        column::values(&self.group, node)
+        column::values(&self.group, node, datetimes)
     }
 }

@@ -194,6 +194,8 @@ fn decode(shared: &Shared, dtype: &Dtype, shape: &[u64], raw: &[u8]) -> Attribut
         Dtype::Reference => AttributeValue::References(
             elements.map(|slot| slot.try_into().map_or(0, u64::from_le_bytes)).collect(),
         ),
-        Dtype::VarString | Dtype::Compound(..) | Dtype::Other(_) => AttributeValue::Other(dtype.to_string()),
+        Dtype::VarString | Dtype::Compound(..) | Dtype::Opaque { .. } | Dtype::Other(_) => {
+            AttributeValue::Other(dtype.to_string())
+        }
     }
 }

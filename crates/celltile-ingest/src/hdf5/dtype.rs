@@ -77,6 +77,13 @@ pub enum Dtype {
     Compound(usize, Vec<Field>),
     /// The address of an object.
     Reference,
+    /// Bytes whose meaning a tag names: h5py keeps NumPy's dates so.
+    Opaque {
+        /// Bytes an element.
+        size: usize,
+        /// What they are, as whoever wrote them says.
+        tag: String,
+    },
     /// Anything else, named for messages.
     Other(String),
 }
@@ -141,7 +148,10 @@ impl Dtype {
             Datatype::FloatingPoint { size, .. } => Self::Other(format!("float of {size} bytes")),
             Datatype::Array { .. } => Self::Other("array type".into()),
             Datatype::VarLen { .. } => Self::Other("variable-length array type".into()),
-            Datatype::Opaque { tag, .. } => Self::Other(format!("opaque type {tag:?}")),
+            Datatype::Opaque { size, tag } => Self::Opaque {
+                size: usize::try_from(*size).unwrap_or(usize::MAX),
+                tag: tag.trim_end_matches('\0').to_owned(),
+            },
             Datatype::Reference { .. } => Self::Other("reference type".into()),
             Datatype::Bitfield { .. } => Self::Other("bit field".into()),
         }
@@ -152,7 +162,9 @@ impl Dtype {
         match self {
             Self::Number(number) | Self::Enum(number, _) => Some(number.size),
             Self::Bool => Some(1),
-            Self::FixedString { size, .. } | Self::Compound(size, _) => Some(*size),
+            Self::FixedString { size, .. } | Self::Compound(size, _) | Self::Opaque { size, .. } => {
+                Some(*size)
+            }
             Self::VarString => Some(16),
             Self::Reference => Some(8),
             Self::Other(_) => None,
@@ -170,6 +182,7 @@ impl std::fmt::Display for Dtype {
             Self::VarString => f.write_str("string"),
             Self::Compound(..) => f.write_str("compound"),
             Self::Reference => f.write_str("object reference"),
+            Self::Opaque { tag, .. } => write!(f, "opaque type {tag:?}"),
             Self::Other(name) => f.write_str(name),
         }
     }

@@ -1,6 +1,9 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
+
+use crate::error::{Error, Result};
 
 /// Where a file's bytes come from: read by position, from many threads.
 pub trait ByteSource: Send + Sync {
@@ -41,6 +44,22 @@ impl ByteSource for LocalFile {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
+}
+
+/// A local file, for reading only.
+pub(crate) fn open_local(path: &Path) -> Result<Arc<dyn ByteSource>> {
+    let io = |action| move |source| Error::Io { path: path.to_owned(), action, source };
+    // Asked first: to open a pipe is to wait for its other end.
+    let metadata = std::fs::metadata(path).map_err(io("open"))?;
+    if metadata.is_dir() {
+        return Err(io("read")(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+    }
+    if !metadata.is_file() {
+        let what = "a pipe or a device, not a file";
+        return Err(io("read")(std::io::Error::new(std::io::ErrorKind::InvalidInput, what)));
+    }
+    let file = File::open(path).map_err(io("open"))?;
+    Ok(Arc::new(LocalFile::new(file).map_err(io("look at"))?))
 }
 
 /// The bytes of a source behind the interface of the structure parser.

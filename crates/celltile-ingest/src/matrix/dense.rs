@@ -4,8 +4,9 @@ use rayon::prelude::*;
 
 use super::numbers::{self, BAD, Rounding};
 use super::scan::First;
+use super::scatter::ScatteredBlocks;
 use super::sparse::share_note;
-use super::transpose::{Entries, FirstBad, Transposer};
+use super::transpose::{Entries, FirstBad};
 use super::{CellBlock, CellBlocks, ReadOptions, Shape, number_type};
 use crate::error::{Error, Result, ValueError, ValueFault};
 use crate::hdf5::NumberType;
@@ -241,7 +242,7 @@ struct DenseBlocks {
     next: u64,
     end: u64,
     options: ReadOptions,
-    inner: Option<Transposer>,
+    inner: Option<ScatteredBlocks>,
 }
 
 impl DenseBlocks {
@@ -272,7 +273,7 @@ impl CellBlocks for DenseBlocks {
             let rows = self.next..end;
             self.next = end;
             let entries = Entries::DenseRows(matrix.clone(), rows.clone());
-            self.inner = Some(Transposer::new(entries, rows, &self.options)?);
+            self.inner = Some(entries.cells(rows, &self.options, None)?);
             return self.next_block(block);
         }
         // Whole rows of chunks, of about as many values as a block has entries.

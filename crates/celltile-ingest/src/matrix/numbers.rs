@@ -150,6 +150,31 @@ pub(crate) fn counts(bytes: &[u8], number: NumberType, rounding: Rounding, out: 
     with_number!(number, plain, bytes, out);
 }
 
+/// A number as a count, [`BAD`] if it is none.
+pub(crate) fn count_of(value: f64, rounding: Rounding) -> u32 {
+    match rounding {
+        Rounding::Refuse => value.count(),
+        _ if value < 0.0 => BAD,
+        Rounding::Floor => value.floor().count(),
+        Rounding::Nearest => value.round().count(),
+    }
+}
+
+/// What is wrong with a number that is no count.
+pub(crate) fn fault_of(value: f64) -> ValueFault {
+    if value.is_nan() {
+        ValueFault::NotANumber
+    } else if value.is_infinite() {
+        ValueFault::Infinite
+    } else if value < 0.0 {
+        ValueFault::Negative
+    } else if value.fract() != 0.0 {
+        ValueFault::Fractional
+    } else {
+        ValueFault::TooLarge
+    }
+}
+
 /// Stored positions, [`BAD`] where one is not below `limit`.
 pub(crate) fn positions(bytes: &[u8], number: NumberType, limit: u32, out: &mut [u32]) {
     fn plain<const N: usize, T: Stored>(

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::numbers::{self, Rounding};
 use super::scan::First;
-use super::transpose::Transposer;
+use super::transpose::{Entries, Kept};
 use super::{CellBlock, CellBlocks, ReadOptions, Shape, number_type};
 use crate::error::{Error, Result, ValueError, ValueFault};
 use crate::hdf5::{NumberKind, NumberType};
@@ -29,6 +29,7 @@ pub struct SparseMatrix {
     data_type: NumberType,
     index_type: NumberType,
     indptr_type: NumberType,
+    kept: Kept,
 }
 
 impl SparseMatrix {
@@ -65,6 +66,7 @@ impl SparseMatrix {
             data,
             indices,
             indptr,
+            kept: Kept::default(),
         };
         if u32::try_from(matrix.minor()).is_err() || u32::try_from(matrix.major()).is_err() {
             return Err(matrix.data.unsupported(format!("{} x {}", shape.cells, shape.genes)));
@@ -201,7 +203,7 @@ impl SparseMatrix {
         match self.orientation {
             Orientation::Csr => Ok(Box::new(CsrBlocks { rows: self.rows(range, options)? })),
             Orientation::Csc => {
-                Ok(Box::new(Transposer::new(super::transpose::Entries::Csc(self.clone()), range, options)?))
+                Ok(Box::new(Entries::Csc(self.clone()).cells(range, options, Some(&self.kept))?))
             }
         }
     }

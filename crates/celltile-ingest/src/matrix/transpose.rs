@@ -1,12 +1,15 @@
 use std::ops::Range;
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 
 use super::dense::DenseMatrix;
-use super::numbers::BAD;
+use super::gene_rows::GeneRows;
+use super::numbers::{BAD, Rounding};
+use super::scatter::{Scatter, Scattered, ScatteredBlocks};
 use super::sparse::{SparseMatrix, with_share};
-use super::{CellBlock, CellBlocks, ReadOptions, number_type};
-use crate::error::{Error, Result, human_bytes};
+use super::{CellBlock, ReadOptions, number_type};
+use crate::error::{Error, Result};
 
 /// What lists its entries gene by gene.
 #[derive(Debug, Clone)]
@@ -15,10 +18,15 @@ pub(crate) enum Entries {
     Csc(SparseMatrix),
     /// Some rows of a dense matrix whose chunks are tall.
     DenseRows(DenseMatrix, Range<u64>),
+    /// A dense matrix of genes by cells.
+    GeneRows(GeneRows),
 }
 
 /// The first value in cell order that is no count: cell, gene, and where it is stored.
 pub(crate) type FirstBad = Option<(u64, u64, u64)>;
+
+/// What [`Entries::scatter`] made, kept for the next who reads the same matrix.
+pub(crate) type Kept = Arc<Mutex<Option<(Rounding, Arc<Scattered>)>>>;
 
 impl Entries {
     fn at(&self) -> (String, String) {
@@ -26,6 +34,25 @@ impl Entries {
             Self::Csc(matrix) => (matrix.file_name().to_owned(), matrix.name().to_owned()),
             Self::DenseRows(matrix, _) => {
                 (matrix.values().file_name().to_owned(), matrix.values().path().to_owned())
+            }
+            Self::GeneRows(matrix) => {
+                (matrix.values().file_name().to_owned(), matrix.values().path().to_owned())
+            }
+        }
+    }
+
+    /// Genes, and entries that are likely.
+    fn size(&self) -> (u64, u64) {
+        match self {
+            Self::Csc(matrix) => (matrix.shape().genes, matrix.stored()),
+            // Counts are mostly zeros.
+            Self::DenseRows(matrix, rows) => {
+                let genes = matrix.shape().genes;
+                (genes, genes.saturating_mul(rows.end.saturating_sub(rows.start)) / 8)
+            }
+            Self::GeneRows(matrix) => {
+                let shape = matrix.shape();
+                (shape.genes, shape.genes.saturating_mul(shape.cells) / 8)
             }
         }
     }
@@ -68,6 +95,7 @@ impl Entries {
                 Ok(())
             }
             Self::DenseRows(matrix, rows) => matrix.scan_columns(rows.clone(), options, bad, each),
+            Self::GeneRows(matrix) => matrix.scan(options, bad, each),
         }
     }
 
@@ -80,214 +108,75 @@ impl Entries {
                 Ok(with_share(error, matrix.data(), number, sample)?.into())
             }
             Self::DenseRows(matrix, _) => matrix.value_error(cell, gene),
+            Self::GeneRows(matrix) => matrix.value_error(cell, gene),
         }
     }
-}
 
-/// Turns entries listed by gene into cells, in bounded memory: a first pass counts the entries of each cell, then the
-/// cells are cut into buckets that fit, and each bucket takes one more pass.
-pub(crate) struct Transposer {
-    entries: Entries,
-    options: ReadOptions,
-    /// First cell of those asked for.
-    first: u64,
-    /// Entries of each of them.
-    lengths: Vec<u32>,
-    bucket: Bucket,
-}
-
-#[derive(Default)]
-struct Bucket {
-    /// Cells, counted from the first one asked for.
-    cells: Range<usize>,
-    /// Where each cell's entries start, and where the last one's end.
-    starts: Vec<usize>,
-    /// Gene in the high, count in the low half.
-    entries: Vec<u64>,
-    /// Next cell to hand out.
-    next: usize,
-}
-
-impl Transposer {
-    pub(crate) fn new(entries: Entries, range: Range<u64>, options: &ReadOptions) -> Result<Self> {
-        let cells = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
-        let mut options = options.clone();
-        let needed = (cells as u64).saturating_mul(4);
-        if needed > options.memory / 2 {
-            let (file, at) = entries.at();
-            let (needed, allowed) = (human_bytes(needed.saturating_mul(2)), human_bytes(options.memory));
-            return Err(Error::Memory {
-                file,
-                at: format!("{at}: to turn genes into cells"),
-                needed,
-                allowed,
-            });
+    /// The cells of a range in blocks. All entries are gone through once and put into buckets of cells; what `kept` has
+    /// of an earlier call is used instead.
+    pub(crate) fn cells(
+        &self,
+        range: Range<u64>,
+        options: &ReadOptions,
+        kept: Option<&Kept>,
+    ) -> Result<ScatteredBlocks> {
+        let known = kept.and_then(|kept| kept.lock().ok()?.clone());
+        if let Some((rounding, scattered)) = known
+            && rounding == options.rounding
+            && scattered.holds(&range)
+        {
+            return Ok(scattered.cells(range, options));
         }
-        options.memory -= needed;
-        let mut lengths = vec![0_u32; cells];
+        let scattered = self.scatter(range.clone(), options)?;
+        if let Some(mut kept) = kept.and_then(|kept| kept.lock().ok()) {
+            *kept = Some((options.rounding, Arc::clone(&scattered)));
+        }
+        Ok(scattered.cells(range, options))
+    }
+
+    fn scatter(&self, range: Range<u64>, options: &ReadOptions) -> Result<Arc<Scattered>> {
+        let (file, at) = self.at();
+        let (genes, expected) = self.size();
+        let mut scatter = Scatter::new((&file, &at), range.clone(), genes, expected, options);
         let mut bad = None;
-        let first = u32::try_from(range.start).unwrap_or(u32::MAX);
-        let parts = rayon::current_num_threads() * 4;
-        let each_part = cells.div_ceil(parts).max(1);
-        // The scan holds a quarter; the bucket may hold half.
         let scan = ReadOptions { memory: options.memory / 2, ..options.clone() };
-        entries.scan(&scan, &mut bad, &mut |blocks| {
-            let sorted = sorted_rows(blocks);
-            lengths.par_chunks_mut(each_part).enumerate().for_each(|(part, lengths)| {
-                let start = first.saturating_add(u32::try_from(part * each_part).unwrap_or(u32::MAX));
-                for_entries(blocks, &sorted, start, lengths.len(), |cell, _, _| {
-                    if let Some(length) = lengths.get_mut(cell) {
-                        *length = length.saturating_add(1);
-                    }
-                });
-            });
-            Ok(())
-        })?;
-        let end = range.end;
-        if let Some(bad) = bad.filter(|bad| (range.start..end).contains(&bad.0)) {
-            return Err(entries.value_error(bad)?);
-        }
-        Ok(Self { entries, options, first: range.start, lengths, bucket: Bucket::default() })
-    }
-
-    /// Fills the next bucket; `false` when no cells are left.
-    fn next_bucket(&mut self) -> Result<bool> {
-        let start = self.bucket.cells.end;
-        if start >= self.lengths.len() {
-            return Ok(false);
-        }
-        let room = usize::try_from(self.options.memory / 2 / 8).unwrap_or(usize::MAX);
-        let mut starts = vec![0];
-        let mut total = 0_usize;
-        for &length in self.lengths.get(start..).unwrap_or(&[]) {
-            // A place in `starts` costs as much as an entry.
-            let with = total.saturating_add(length as usize);
-            if starts.len() > 1 && with.saturating_add(starts.len()) > room {
-                break;
-            }
-            total = with;
-            starts.push(total);
-        }
-        let cells = start..start + starts.len() - 1;
-        self.bucket.entries.clear();
-        self.bucket.entries.resize(total, 0);
-        // Parts of about equal numbers of entries, each with its own slices.
-        let parts = rayon::current_num_threads() * 4;
-        let each_part = total.div_ceil(parts).max(1);
-        let mut cursors: Vec<usize> = starts.get(..cells.len()).unwrap_or(&[]).to_vec();
-        let mut work: Vec<(usize, usize, &mut [usize], &mut [u64])> = Vec::new();
-        let (mut rest, mut rest_cursors) = (self.bucket.entries.as_mut_slice(), cursors.as_mut_slice());
-        let mut cell = 0;
-        while cell < cells.len() {
-            let from = starts.get(cell).copied().unwrap_or(total);
-            let until = starts.partition_point(|&start| start <= from + each_part).saturating_sub(1);
-            let until = until.clamp(cell + 1, cells.len());
-            let end = starts.get(until).copied().unwrap_or(total);
-            let (part, after) = rest.split_at_mut((end - from).min(rest.len()));
-            let (part_cursors, after_cursors) =
-                rest_cursors.split_at_mut((until - cell).min(rest_cursors.len()));
-            work.push((cell, from, part_cursors, part));
-            (rest, rest_cursors, cell) = (after, after_cursors, until);
-        }
-        let first = self.first + start as u64;
-        let first = u32::try_from(first).unwrap_or(u32::MAX);
-        let scan = ReadOptions { memory: self.options.memory / 2, ..self.options.clone() };
-        self.entries.scan(&scan, &mut None, &mut |blocks| {
-            let sorted = sorted_rows(blocks);
-            work.par_iter_mut().for_each(|(cell, from, cursors, part)| {
-                let start = first.saturating_add(u32::try_from(*cell).unwrap_or(u32::MAX));
-                for_entries(blocks, &sorted, start, cursors.len(), |cell, gene, count| {
-                    if let Some(cursor) = cursors.get_mut(cell) {
-                        if let Some(entry) = part.get_mut(cursor.wrapping_sub(*from)) {
-                            *entry = u64::from(gene) << 32 | u64::from(count);
-                        }
-                        *cursor += 1;
-                    }
-                });
-            });
-            Ok(())
-        })?;
-        if cursors.iter().zip(starts.iter().skip(1)).any(|(cursor, end)| cursor != end) {
-            let (file, at) = self.entries.at();
-            return Err(Error::Damaged { file, at, what: "changed while it was read".into() });
-        }
-        self.bucket.next = 0;
-        self.bucket.starts = starts;
-        self.bucket.cells = cells;
-        Ok(true)
-    }
-}
-
-impl CellBlocks for Transposer {
-    #[allow(clippy::cast_possible_truncation, reason = "the halves of an entry are split on purpose")]
-    fn next_block(&mut self, block: &mut CellBlock) -> Result<bool> {
-        while self.bucket.next >= self.bucket.cells.len() {
-            if !self.next_bucket()? {
-                return Ok(false);
-            }
-        }
-        self.options.check_cancelled()?;
-        let bucket = &mut self.bucket;
-        let target = usize::try_from(self.options.block_entries()).unwrap_or(usize::MAX);
-        let from = bucket.starts.get(bucket.next).copied().unwrap_or(0);
-        let until =
-            bucket.starts.partition_point(|&start| start <= from.saturating_add(target)).saturating_sub(1);
-        let until = until.clamp(bucket.next + 1, bucket.cells.len());
-        block.first_cell = self.first + (bucket.cells.start + bucket.next) as u64;
-        block.indptr.clear();
-        block
-            .indptr
-            .extend(bucket.starts.get(bucket.next..=until).unwrap_or(&[]).iter().map(|start| start - from));
-        let end = bucket.starts.get(until).copied().unwrap_or(from);
-        let entries = bucket.entries.get(from..end).unwrap_or(&[]);
-        block.genes.clear();
-        block.genes.extend(entries.iter().map(|entry| (entry >> 32) as u32));
-        block.counts.clear();
-        block.counts.extend(entries.iter().map(|&entry| entry as u32));
-        bucket.next = until;
-        Ok(true)
-    }
-}
-
-/// For each row of each block, whether its positions ascend.
-fn sorted_rows(blocks: &[CellBlock]) -> Vec<Vec<bool>> {
-    blocks
-        .iter()
-        .map(|block| {
-            (0..block.cells())
-                .into_par_iter()
-                .with_min_len(64)
-                .map(|at| block.cell(at).is_some_and(|(positions, _)| positions.is_sorted()))
-                .collect()
-        })
-        .collect()
-}
-
-/// Calls `each` with every entry whose cell is one of `cells` from `start` on: the cell counted from there, gene, count.
-/// Genes ascend.
-fn for_entries(
-    blocks: &[CellBlock],
-    sorted: &[Vec<bool>],
-    start: u32,
-    cells: usize,
-    mut each: impl FnMut(usize, u32, u32),
-) {
-    let end = start.saturating_add(u32::try_from(cells).unwrap_or(u32::MAX));
-    for (block, sorted) in blocks.iter().zip(sorted) {
-        for (at, &sorted) in sorted.iter().enumerate() {
-            let Some((mut positions, mut counts)) = block.cell(at) else { continue };
-            let gene = u32::try_from(block.first_cell + at as u64).unwrap_or(u32::MAX);
-            if sorted {
-                let from = positions.partition_point(|&cell| cell < start);
-                let until = positions.partition_point(|&cell| cell < end);
-                positions = positions.get(from..until).unwrap_or(&[]);
-                counts = counts.get(from..until).unwrap_or(&[]);
-            }
-            for (&cell, &count) in positions.iter().zip(counts) {
-                if sorted || (start..end).contains(&cell) {
-                    each((cell - start) as usize, gene, count);
+        let threads = rayon::current_num_threads();
+        self.scan(&scan, &mut bad, &mut |blocks| {
+            // Consecutive genes for each thread, of about as many entries.
+            let mut parts = Vec::new();
+            for block in blocks {
+                let target = (block.genes.len() / threads.max(1) / 2).max(1 << 12);
+                let mut from = 0;
+                while from < block.cells() {
+                    let start = block.indptr.get(from).copied().unwrap_or(0);
+                    let until = block.indptr.partition_point(|&offset| offset <= start + target);
+                    let until = until.saturating_sub(1).clamp(from + 1, block.cells());
+                    parts.push((block, from..until));
+                    from = until;
                 }
             }
+            for parts in parts.chunks(threads.max(1) * 4) {
+                let pieces: Vec<_> = parts
+                    .par_iter()
+                    .map(|(block, rows)| {
+                        let mut piece = scatter.piece();
+                        for at in rows.clone() {
+                            let gene = u32::try_from(block.first_cell + at as u64).unwrap_or(u32::MAX);
+                            let Some((cells, counts)) = block.cell(at) else { continue };
+                            for (&cell, &count) in cells.iter().zip(counts) {
+                                piece.push(u64::from(cell), gene, count);
+                            }
+                        }
+                        piece
+                    })
+                    .collect();
+                pieces.iter().try_for_each(|piece| scatter.push(piece))?;
+            }
+            Ok(())
+        })?;
+        if let Some(bad) = bad.filter(|bad| range.contains(&bad.0)) {
+            return Err(self.value_error(bad)?);
         }
+        Ok(scatter.finish())
     }
 }

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use celltile::table::Table;
-use serde_json::Map;
+use serde_json::json;
 
 use super::names::{NamedBlocks, name_error};
 use super::{NotCarried, Source, SourceInfo, SourceOptions, not_carried, pick};
@@ -35,6 +35,22 @@ impl H5adSource {
         Self::from_tree(&Tree::of_file(file)?, options)
     }
 
+    /// Opens a modality of an h5mu file, which is what an h5ad file would hold. `all` names all there are.
+    ///
+    /// # Errors
+    ///
+    /// As [`H5adSource::open`].
+    pub fn open_modality(file: &File, name: &str, all: &str, options: &SourceOptions) -> Result<Self> {
+        let mut source = Self::from_tree(&Tree::of_modality(file, name)?, options)?;
+        if all == name {
+            source.info.notes.push(format!("{name} is the only modality"));
+        } else {
+            source.info.notes.push(format!("modality {name} of {all}; the others are not carried"));
+        }
+        source.info.options.insert("modality".into(), json!(name));
+        Ok(source)
+    }
+
     /// Opens a container in the layout of h5ad files.
     ///
     /// # Errors
@@ -66,9 +82,16 @@ impl H5adSource {
             why: picked.why,
             dropped: Vec::new(),
             notes: Vec::new(),
-            options: Map::new(),
+            options: options.recorded(),
             matrix: picked.path,
         };
+        let mut notes = Vec::new();
+        if let Some(kinds) = several_types(&var) {
+            notes.push(format!(
+                "var says that there are features of several types ({kinds}); all are carried"
+            ));
+        }
+        let info = SourceInfo { notes, ..info };
         let genes = var.names()?;
         let not_carried = not_carried::list(file, &info.matrix)?;
         let (obs_choice, var_choice) = (options.obs.clone(), options.var.clone());
@@ -79,6 +102,15 @@ impl H5adSource {
     pub fn obs_columns(&self) -> &[String] {
         self.obs.columns()
     }
+}
+
+/// The types of features, where var has a column of them that holds several.
+fn several_types(var: &Frame) -> Option<String> {
+    let choice = ColumnChoice { columns: Some(vec!["feature_types".into()]), ..ColumnChoice::default() };
+    let table = var.table(&choice).ok()?;
+    let kinds = crate::frame::display_strings(table.column("feature_types")?.values());
+    let kinds: std::collections::BTreeSet<&str> = kinds.iter().collect();
+    (kinds.len() > 1).then(|| kinds.into_iter().take(8).collect::<Vec<_>>().join(", "))
 }
 
 fn var_path(matrix: &str) -> &'static str {

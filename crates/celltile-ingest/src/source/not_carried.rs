@@ -19,14 +19,17 @@ const PARTS: [&str; 6] = ["layers", "obsm", "varm", "obsp", "varp", "uns"];
 /// it is not carried either way.
 pub(super) fn list(file: &Tree, matrix: &str) -> Result<Vec<NotCarried>> {
     let mut found = Vec::new();
-    let root = file.root().clone();
+    let root = file.root();
+    // Of a modality, paths start at its group.
+    let prefix = if root.path().is_empty() { String::new() } else { format!("{}/", root.path()) };
+    let (relative, matrix) = (matrix, &format!("{prefix}{matrix}"));
     for (name, _) in root.members()? {
         match name.as_str() {
             "obs" | "var" | "__DATA_TYPES__" => {}
-            "X" => add(&root, "X", matrix, &mut found),
+            "X" => add(root, "X", matrix, &mut found),
             "raw" => {
                 // Its var goes with its X.
-                if matrix != "raw/X"
+                if relative != "raw/X"
                     && let Ok(Some(Node::Group(raw))) = root.child("raw")
                 {
                     for (name, _) in raw.members().unwrap_or_default() {
@@ -40,16 +43,16 @@ pub(super) fn list(file: &Tree, matrix: &str) -> Result<Vec<NotCarried>> {
                     }
                 }
             }
-            "raw.X" | "raw.var" | "raw.varm" | "raw.cat" if matrix == "raw.X" && name != "raw.varm" => {}
+            "raw.X" | "raw.var" | "raw.varm" | "raw.cat" if relative == "raw.X" && name != "raw.varm" => {}
             _ if PARTS.contains(&name.as_str()) => match root.child(&name) {
                 Ok(Some(Node::Group(part))) => {
                     for (name, _) in part.members().unwrap_or_default() {
                         add(&part, &name, matrix, &mut found);
                     }
                 }
-                _ => add(&root, &name, matrix, &mut found),
+                _ => add(root, &name, matrix, &mut found),
             },
-            _ => add(&root, &name, matrix, &mut found),
+            _ => add(root, &name, matrix, &mut found),
         }
     }
     Ok(found)

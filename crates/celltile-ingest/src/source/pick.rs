@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use crate::matrix::{DenseMatrix, Matrix, Orientation, ReadOptions, Shape, SparseMatrix};
 use crate::tree::{Group, Node, Tree};
 
-/// A matrix of an h5ad file, opened.
+/// A matrix of an h5ad file, or of a modality, opened.
 pub(super) struct Picked {
     pub(super) path: String,
     pub(super) matrix: Matrix,

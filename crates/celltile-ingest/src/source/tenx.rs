@@ -1,43 +1,28 @@
-use std::collections::BTreeMap;
 use std::ops::Range;
 
-use celltile::table::{Column, Index, Table, Text, Values};
-use serde_json::{Map, Value, json};
+use celltile::table::{Index, Table};
+use serde_json::json;
 
+use super::features::{Features, text};
+use super::joined::JoinedBlocks;
 use super::names::{NamedBlocks, name_error};
 use super::{MatrixChoice, NotCarried, Source, SourceInfo, SourceOptions};
 use crate::error::{Error, Result};
+use crate::frame::ColumnChoice;
 use crate::hdf5::{Dataset, File, Group, Node, NodeKind, StringColumn};
 use crate::matrix::{CellBlocks, Matrix, Orientation, ReadOptions, Shape, SparseMatrix};
-
-/// The type of features that are genes.
-const GENE_EXPRESSION: &str = "Gene Expression";
 
 /// A 10x feature-barcode matrix: version 3 (a group `matrix`) or 2 (a group a genome).
 #[derive(Debug)]
 pub struct TenxSource {
     info: SourceInfo,
-    matrix: Matrix,
+    /// Of the same cells; the genes of one follow those of the other.
+    matrices: Vec<Matrix>,
     barcodes: Dataset,
     features: Features,
+    obs_choice: ColumnChoice,
+    var_choice: ColumnChoice,
     not_carried: Vec<NotCarried>,
-}
-
-/// The features of a file, and which of them are kept.
-#[derive(Debug)]
-struct Features {
-    /// Names of all that are stored.
-    all: StringColumn,
-    /// Names of those kept.
-    names: StringColumn,
-    /// Other columns of those kept.
-    columns: Vec<(String, StringColumn)>,
-    /// For each stored feature its place among those kept; nothing if all are kept.
-    map: Option<Vec<Option<u32>>>,
-    /// Types that were dropped, and how many features of each.
-    dropped: Vec<String>,
-    /// Options that decided it.
-    options: Map<String, Value>,
 }
 
 impl TenxSource {
@@ -91,8 +76,8 @@ impl TenxSource {
                 columns.push((tag.to_owned(), dataset.strings()?));
             }
         }
-        let features = Features::new(file, node.path(), names, &columns, options)?;
-        Self::open(file, &group, "10x v3", String::new(), features)
+        let features = Features::new(file.name(), node.path(), names, &columns, options)?;
+        Self::open(file, &[group], "10x v3", String::new(), features, options)
     }
 
     /// Opens a version 2 file.
@@ -104,84 +89,173 @@ impl TenxSource {
     pub fn open_v2(file: &File, genomes: &[String], options: &SourceOptions) -> Result<Self> {
         check_choice(file, &options.matrix)?;
         let list = genomes.join(", ");
-        let genome = match (&options.genome, genomes) {
-            (Some(genome), _) => genomes.iter().find(|known| *known == genome).ok_or_else(|| {
+        let chosen: Vec<&String> = match (options.genome.as_deref(), genomes) {
+            (Some("all"), _) => genomes.iter().collect(),
+            (Some(genome), _) => vec![genomes.iter().find(|known| *known == genome).ok_or_else(|| {
                 Error::Options(format!("{}: no genome {genome:?}; it has: {list}", file.name()))
-            })?,
-            (None, [only]) => only,
+            })?],
+            (None, [only]) => vec![only],
             (None, _) => {
-                let what = format!("{}: several genomes ({list}): choose one with --genome", file.name());
+                let what = format!(
+                    "{}: several genomes ({list}): choose one with --genome, or all of them with --genome all",
+                    file.name()
+                );
                 return Err(Error::Options(what));
             }
         };
-        let group = file.root()?.group(genome)?;
-        let strings = |name: &str| -> Result<Option<StringColumn>> {
-            match group.find(name)? {
-                Some(Node::Dataset(dataset)) => Ok(Some(dataset.strings()?)),
-                _ => Ok(None),
+        let (mut names, mut ids, mut of) =
+            (StringColumn::default(), StringColumn::default(), StringColumn::default());
+        let (mut all_ids, mut groups) = (true, Vec::new());
+        for &genome in &chosen {
+            let group = file.root()?.group(genome)?;
+            let strings = |name: &str| -> Result<Option<StringColumn>> {
+                match group.find(name)? {
+                    Some(Node::Dataset(dataset)) => Ok(Some(dataset.strings()?)),
+                    _ => Ok(None),
+                }
+            };
+            let (own_ids, own_names) = (strings("genes")?, strings("gene_names")?);
+            all_ids &= own_ids.is_some() && own_names.is_some();
+            let own_names =
+                own_names.or_else(|| own_ids.clone()).ok_or_else(|| group.missing("gene_names"))?;
+            if let Some(own_ids) = own_ids.filter(|own_ids| own_ids.len() != own_names.len()) {
+                return Err(Error::Length {
+                    file: file.name().to_owned(),
+                    at: format!("{}/genes", group.path()),
+                    found: format!("{} entries", own_ids.len()),
+                    expected: format!("there are {} gene_names", own_names.len()),
+                });
             }
-        };
-        let (ids, names) = (strings("genes")?, strings("gene_names")?);
+            let own_ids = strings("genes")?;
+            for (at, name) in own_names.iter().enumerate() {
+                names.push(name);
+                ids.push(own_ids.as_ref().and_then(|ids| ids.get(at)).unwrap_or(name));
+                of.push(genome);
+            }
+            groups.push(group);
+        }
         let mut columns = Vec::new();
-        let names = match (names, ids) {
-            (Some(names), ids) => {
-                columns.extend(ids.map(|ids| ("gene_ids".to_owned(), ids)));
-                names
-            }
-            (None, Some(ids)) => ids,
-            (None, None) => return Err(group.missing("gene_names")),
+        if all_ids {
+            columns.push(("gene_ids".to_owned(), ids));
+        }
+        let why = match chosen.as_slice() {
+            _ if genomes.len() == 1 => String::new(),
+            [_] => format!("the chosen genome of {list}"),
+            _ => format!("the genes of {list}, one after the other"),
         };
-        let why = if genomes.len() > 1 { format!("the chosen genome of {list}") } else { String::new() };
-        let features = Features::new(file, group.path(), names, &columns, &SourceOptions::default())?;
-        Self::open(file, &group, "10x v2", why, features)
+        if chosen.len() > 1 {
+            columns.push(("genome".to_owned(), of));
+        }
+        let at = groups.iter().map(Group::path).collect::<Vec<_>>().join(", ");
+        let plain = SourceOptions { obs: options.obs.clone(), ..SourceOptions::default() };
+        let mut features = Features::new(file.name(), &at, names, &columns, &plain)?;
+        if let Some(genome) = &options.genome {
+            features.options.insert("genome".into(), json!(genome));
+        }
+        Self::open(file, &groups, "10x v2", why, features, options)
     }
 
     fn open(
         file: &File,
-        group: &Group,
+        groups: &[Group],
         format: &'static str,
         why: String,
         features: Features,
+        options: &SourceOptions,
     ) -> Result<Self> {
-        let barcodes = group.dataset("barcodes")?;
-        let shape = Shape { cells: barcodes.len_1d()?, genes: features.all.len() as u64 };
-        if let Some(declared) = group.find("shape")?.and_then(Node::dataset) {
-            let found = crate::frame::small_integers(&declared.clone().into())?;
-            if found != [i128::from(shape.genes), i128::from(shape.cells)] {
-                return Err(Error::Length {
+        let mut matrices = Vec::new();
+        let mut first: Option<Dataset> = None;
+        let mut genes = 0_u64;
+        for group in groups {
+            let barcodes = group.dataset("barcodes")?;
+            let cells = barcodes.len_1d()?;
+            let own_genes = own_genes(group)?;
+            if let Some(first) = &first
+                && first.strings()? != barcodes.strings()?
+            {
+                return Err(Error::Unsupported {
                     file: file.name().to_owned(),
-                    at: declared.path().to_owned(),
-                    found: format!("shape {found:?}"),
-                    expected: format!("there are {} features and {} barcodes", shape.genes, shape.cells),
+                    at: barcodes.path().to_owned(),
+                    what: format!(
+                        "other cells than in {} ({cells} and {}): genomes are read together only where their cells are \
+                         the same; choose one with --genome",
+                        first.path(),
+                        first.len_1d()?
+                    ),
                 });
             }
+            let shape = Shape { cells, genes: own_genes };
+            check_shape(file, group, shape)?;
+            // Columns of features by barcodes are rows of cells.
+            let matrix = SparseMatrix::new(
+                group.path(),
+                Orientation::Csr,
+                shape,
+                group.dataset("data")?,
+                group.dataset("indices")?,
+                group.dataset("indptr")?,
+            )?;
+            genes = genes.saturating_add(own_genes);
+            matrices.push(Matrix::Sparse(matrix));
+            first = first.or(Some(barcodes));
         }
-        // Columns of features by barcodes are rows of cells.
-        let matrix = SparseMatrix::new(
-            group.path(),
-            Orientation::Csr,
-            shape,
-            group.dataset("data")?,
-            group.dataset("indices")?,
-            group.dataset("indptr")?,
-        )?;
-        let matrix = Matrix::Sparse(matrix);
+        let (Some(barcodes), Some(matrix)) = (first, matrices.first()) else {
+            let (file, at, hint) = (file.name().to_owned(), "matrix".into(), String::new());
+            return Err(Error::Missing { file, at, hint });
+        };
+        if genes != features.all.len() as u64 {
+            return Err(Error::Length {
+                file: file.name().to_owned(),
+                at: "features".into(),
+                found: format!("{} names", features.all.len()),
+                expected: format!("there are {genes} identifiers"),
+            });
+        }
+        let shape = Shape { cells: barcodes.len_1d()?, genes };
+        let mut recorded = options.recorded();
+        recorded.extend(features.options.clone());
+        let paths: Vec<&str> = groups.iter().map(Group::path).collect();
         let info = SourceInfo {
             file: file.name().to_owned(),
             bytes: file.size(),
             format,
-            matrix: group.path().to_owned(),
+            matrix: paths.join("+"),
             why,
             encoding: "csr",
             dtype: matrix.dtype().to_string(),
             shape: Shape { genes: features.names.len() as u64, ..shape },
-            stored: matrix.stored(),
+            stored: matrices.iter().map(Matrix::stored).sum(),
             dropped: features.dropped.clone(),
             notes: Vec::new(),
-            options: features.options.clone(),
+            options: recorded,
         };
-        Ok(Self { info, matrix, barcodes, features, not_carried: Vec::new() })
+        let (obs_choice, var_choice) = (options.obs.clone(), options.var.clone());
+        Ok(Self { info, matrices, barcodes, features, obs_choice, var_choice, not_carried: Vec::new() })
     }
+}
+
+/// Features that a group has identifiers or names for.
+fn own_genes(group: &Group) -> Result<u64> {
+    for path in ["features/id", "features/name", "genes", "gene_names"] {
+        if let Some(Node::Dataset(dataset)) = group.find(path)? {
+            return dataset.len_1d();
+        }
+    }
+    Err(group.missing("features"))
+}
+
+fn check_shape(file: &File, group: &Group, shape: Shape) -> Result<()> {
+    let Some(declared) = group.find("shape")?.and_then(Node::dataset) else { return Ok(()) };
+    let found = crate::frame::small_integers(&declared.clone().into())?;
+    if found == [i128::from(shape.genes), i128::from(shape.cells)] {
+        return Ok(());
+    }
+    Err(Error::Length {
+        file: file.name().to_owned(),
+        at: declared.path().to_owned(),
+        found: format!("shape {found:?}"),
+        expected: format!("there are {} features and {} barcodes", shape.genes, shape.cells),
+    })
 }
 
 fn check_choice(file: &File, choice: &MatrixChoice) -> Result<()> {
@@ -194,81 +268,6 @@ fn check_choice(file: &File, choice: &MatrixChoice) -> Result<()> {
     }
 }
 
-impl Features {
-    fn new(
-        file: &File,
-        at: &str,
-        names: StringColumn,
-        columns: &[(String, StringColumn)],
-        options: &SourceOptions,
-    ) -> Result<Self> {
-        for (name, column) in columns {
-            if column.len() != names.len() {
-                return Err(Error::Length {
-                    file: file.name().to_owned(),
-                    at: format!("{at}: {name}"),
-                    found: format!("{} entries", column.len()),
-                    expected: format!("there are {} features", names.len()),
-                });
-            }
-        }
-        let mut dropped: BTreeMap<String, u64> = BTreeMap::new();
-        let types = columns.iter().find(|(name, _)| name == "feature_types").map(|(_, types)| types);
-        let genomes = columns.iter().find(|(name, _)| name == "genome").map(|(_, genomes)| genomes);
-        let wanted = options.feature_types.as_deref();
-        let mut map = Vec::with_capacity(names.len());
-        let mut next = 0_u32;
-        for at in 0..names.len() {
-            let kind = types.and_then(|types| types.get(at)).unwrap_or(GENE_EXPRESSION);
-            let genome = genomes.and_then(|genomes| genomes.get(at)).unwrap_or_default();
-            let typed = match wanted {
-                None => kind == GENE_EXPRESSION,
-                Some(wanted) => wanted.iter().any(|wanted| wanted == kind || wanted == "all"),
-            };
-            // Features that are no genes have no genome.
-            let placed = options.genome.as_deref().is_none_or(|wanted| wanted == genome || genome.is_empty());
-            if typed && placed {
-                map.push(Some(next));
-                next = next.saturating_add(1);
-            } else {
-                let what = if typed { format!("genome {genome}") } else { kind.to_owned() };
-                *dropped.entry(what).or_default() += 1;
-                map.push(None);
-            }
-        }
-        if next == 0 {
-            let there: Vec<_> = dropped.iter().map(|(what, count)| format!("{count} of {what}")).collect();
-            return Err(Error::Unsupported {
-                file: file.name().to_owned(),
-                at: at.to_owned(),
-                what: format!("no feature is left to convert; there are: {}", there.join(", ")),
-            });
-        }
-        let mut chosen = Map::new();
-        if let Some(genome) = &options.genome {
-            chosen.insert("genome".into(), json!(genome));
-        }
-        if let Some(types) = wanted {
-            chosen.insert("feature_types".into(), json!(types));
-        }
-        let keep = |column: &StringColumn| -> StringColumn {
-            map.iter().zip(column.iter()).filter(|(place, _)| place.is_some()).map(|(_, text)| text).collect()
-        };
-        Ok(Self {
-            names: keep(&names),
-            columns: columns.iter().map(|(name, column)| (name.clone(), keep(column))).collect(),
-            all: names,
-            dropped: dropped.into_iter().map(|(what, count)| format!("{count} features: {what}")).collect(),
-            map: map.iter().any(Option::is_none).then_some(map),
-            options: chosen,
-        })
-    }
-}
-
-fn text(strings: &StringColumn) -> Values {
-    Values::Text(strings.iter().map(Some).collect::<Text>())
-}
-
 impl Source for TenxSource {
     fn info(&self) -> &SourceInfo {
         &self.info
@@ -279,26 +278,23 @@ impl Source for TenxSource {
     }
 
     fn gene_ids(&self) -> Option<&StringColumn> {
-        self.features.columns.iter().find(|(name, _)| name == "gene_ids").map(|(_, ids)| ids)
+        self.features.ids()
     }
 
     fn var(&self) -> Result<Table> {
-        let columns =
-            self.features.columns.iter().map(|(name, column)| Column::new(name.clone(), text(column)));
-        let index = Index::new(None, text(&self.features.names));
-        Table::new(self.features.names.len(), Some(index), columns.collect()).map_err(|error| {
-            Error::Damaged { file: self.info.file.clone(), at: "features".into(), what: error.to_string() }
-        })
+        self.features.table(&self.info.file, &self.var_choice)
     }
 
     fn obs(&self) -> Result<Table> {
         let barcodes = self.barcodes.strings()?;
         let index = Index::new(None, text(&barcodes));
-        Table::new(barcodes.len(), Some(index), Vec::new()).map_err(|error| Error::Damaged {
+        let table = Table::new(barcodes.len(), Some(index), Vec::new());
+        let table = table.map_err(|error| Error::Damaged {
             file: self.info.file.clone(),
             at: "barcodes".into(),
             what: error.to_string(),
-        })
+        })?;
+        self.obs_choice.of_table(table, &self.info.file, "obs")
     }
 
     fn not_carried(&self) -> &[NotCarried] {
@@ -306,11 +302,25 @@ impl Source for TenxSource {
     }
 
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
+        let mut parts = Vec::with_capacity(self.matrices.len());
+        let each =
+            ReadOptions { memory: options.memory / self.matrices.len().max(1) as u64, ..options.clone() };
+        for matrix in &self.matrices {
+            let blocks = matrix
+                .cells(range.clone(), &each)
+                .map_err(|error| name_error(error, &|cell| self.cell_name(cell), &self.features.all))?;
+            parts.push((matrix.shape().genes, blocks));
+        }
+        let inner: Box<dyn CellBlocks> = match parts.pop() {
+            Some((_, only)) if parts.is_empty() => only,
+            Some(last) => {
+                parts.push(last);
+                Box::new(JoinedBlocks::new(parts, options.clone()))
+            }
+            None => return Err(Error::Options(format!("{}: no matrix", self.info.file))),
+        };
         Ok(Box::new(NamedBlocks {
-            inner: self
-                .matrix
-                .cells(range, options)
-                .map_err(|error| name_error(error, &|cell| self.cell_name(cell), &self.features.all))?,
+            inner,
             cell_name: Box::new(|cell| self.cell_name(cell)),
             genes: &self.features.all,
             map: self.features.map.as_deref(),

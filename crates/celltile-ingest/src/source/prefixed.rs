@@ -1,0 +1,79 @@
+use std::ops::Range;
+use std::path::Path;
+
+use celltile::table::{Index, Table};
+use serde_json::{Map, Value};
+
+use super::features::text;
+use super::{NotCarried, Source, SourceInfo};
+use crate::error::{Error, Result};
+use crate::frame::display_strings;
+use crate::hdf5::StringColumn;
+use crate::matrix::{CellBlocks, ReadOptions};
+
+/// A source whose cells' names start with a text.
+pub(super) struct Prefixed {
+    inner: Box<dyn Source>,
+    prefix: String,
+}
+
+impl Prefixed {
+    /// `{source}` in the prefix stands for the input's name.
+    pub(super) fn new(inner: Box<dyn Source>, prefix: &str) -> Self {
+        let name = Path::new(&inner.info().file).file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default();
+        let stem = name.split('.').next().unwrap_or_default();
+        let prefix = prefix.replace("{source}", stem);
+        Self { inner, prefix }
+    }
+}
+
+impl Source for Prefixed {
+    fn info(&self) -> &SourceInfo {
+        self.inner.info()
+    }
+
+    fn gene_names(&self) -> &StringColumn {
+        self.inner.gene_names()
+    }
+
+    fn gene_ids(&self) -> Option<&StringColumn> {
+        self.inner.gene_ids()
+    }
+
+    fn var(&self) -> Result<Table> {
+        self.inner.var()
+    }
+
+    fn obs(&self) -> Result<Table> {
+        let (rows, index, columns) = self.inner.obs()?.into_parts();
+        let index = index.map(|index| {
+            let mut names = StringColumn::default();
+            for name in display_strings(index.values()).iter() {
+                names.push(&format!("{}{name}", self.prefix));
+            }
+            Index::new(index.name().map(str::to_owned), text(&names))
+        });
+        Table::new(rows, index, columns).map_err(|error| Error::Damaged {
+            file: self.info().file.clone(),
+            at: "obs".into(),
+            what: error.to_string(),
+        })
+    }
+
+    fn metadata(&self) -> Map<String, Value> {
+        self.inner.metadata()
+    }
+
+    fn not_carried(&self) -> &[NotCarried] {
+        self.inner.not_carried()
+    }
+
+    fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
+        self.inner.cells(range, options)
+    }
+
+    fn cell_name(&self, cell: u64) -> Option<String> {
+        self.inner.cell_name(cell).map(|name| format!("{}{name}", self.prefix))
+    }
+}

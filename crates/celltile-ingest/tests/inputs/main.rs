@@ -1,0 +1,15 @@
+//! Inputs that broke other tools, and what this crate makes of them: a module a section of the list of cases, a test a case.
+//! `make.py` writes them with raw h5py and as text, in the Python that `CELLTILE_TEST_PYTHON` names; without it these tests
+//! do nothing.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
+
+mod containers;
+mod conversion;
+mod matrices;
+mod remote;
+mod support;
+mod tables;
+mod texts;
+mod tiles;
+mod values;
