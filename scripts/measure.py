@@ -10,11 +10,12 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: seconds, the largest resident set in bytes, standard output."""
+    """A finished run: seconds, the largest resident set in bytes, standard output, processor seconds."""
 
     seconds: float
     peak: int
     out: str
+    cpu: float
 
 
 class Celltile:
@@ -35,7 +36,7 @@ class Celltile:
             process.returncode = os.waitstatus_to_exitcode(status)
         if process.returncode != 0:
             sys.exit(f"{' '.join(command)}: exit code {process.returncode}\n{out}")
-        return Run(time.perf_counter() - start, usage.ru_maxrss * 1024, out)
+        return Run(time.perf_counter() - start, usage.ru_maxrss * 1024, out, usage.ru_utime + usage.ru_stime)
 
 
 def size(path: Path) -> int:

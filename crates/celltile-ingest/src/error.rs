@@ -261,7 +261,20 @@ struct ColumnList<'a>(&'a [BadColumn]);
 
 impl fmt::Display for ColumnList<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("columns that a dataset cannot hold (exclude them to convert the rest):")?;
+        f.write_str("columns that a dataset cannot hold")?;
+        let mut options = Vec::new();
+        for (frame, option) in [("obs", "--obs-exclude"), ("var", "--var-exclude")] {
+            // There is no doing without the index.
+            let own = self.0.iter().filter(|column| column.frame == frame && column.name != "index");
+            let names: Vec<&str> = own.map(|column| column.name.as_str()).collect();
+            if !names.is_empty() {
+                options.push(format!("{option} '{}'", names.join(",")));
+            }
+        }
+        if !options.is_empty() {
+            write!(f, " (the rest can be converted with {})", options.join(" "))?;
+        }
+        f.write_str(":")?;
         for column in self.0 {
             write!(f, "\n  {}[{:?}]: {}", column.frame, column.name, column.why)?;
         }

@@ -26,7 +26,7 @@ use celltile::storage::{
 use celltile::{ChunkCut, Csr, Dataset, Error, Manifest, OpenOptions, Verify};
 
 use common::{Numbers, matrix, options, select, write};
-use http_server::{HttpServer, Request, Spoil};
+use http_server::{HttpServer, Request, Response, Spoil, ranged};
 use s3_server::{S3Server, quick, settings, storage_at};
 
 fn cells() -> Csr {
@@ -114,6 +114,77 @@ fn test_dataset_by_url() {
     let mut options = OpenOptions::default();
     options.remote.settings = settings(s3.address());
     check(&Dataset::open_with("s3://bucket/ds", &options).unwrap(), &cells);
+}
+
+/// Objects behind the plain part of the protocols of Azure and Google: PUT, GET, HEAD, DELETE, and listings that are always empty.
+/// It checks no signature, and is no more than a stand-in for either.
+fn cloud() -> HttpServer {
+    let objects: std::sync::Mutex<HashMap<String, Vec<u8>>> = std::sync::Mutex::default();
+    HttpServer::start(move |request| {
+        let (path, query) = request.target.split_once('?').unwrap_or((&request.target, ""));
+        let path = unquote(path);
+        let tag = |body: &[u8]| format!("\"{:08x}\"", crc32fast::hash(body));
+        let mut objects = objects.lock().unwrap();
+        let answer = match request.method.as_str() {
+            _ if query.contains("comp=list") => {
+                Response::new(200, "<EnumerationResults><Blobs></Blobs><NextMarker/></EnumerationResults>")
+            }
+            _ if query.contains("list-type=2") => Response::new(200, "<ListBucketResult></ListBucketResult>"),
+            "PUT" => {
+                let answer = Response::new(201, "").with("ETag", tag(&request.body));
+                objects.insert(path, request.body.clone());
+                answer
+            }
+            "DELETE" => Response::new(if objects.remove(&path).is_some() { 202 } else { 404 }, ""),
+            _ => match objects.get(&path) {
+                Some(body) => ranged(request, body).with("ETag", tag(body)),
+                None => Response::new(404, ""),
+            },
+        };
+        answer.with("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
+    })
+}
+
+fn unquote(text: &str) -> String {
+    let mut parts = text.split('%');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push(char::from(u8::from_str_radix(&part[..2], 16).unwrap()));
+        out.push_str(&part[2..]);
+    }
+    out
+}
+
+/// Written through Azure's protocol; Google's lets nobody write without credentials.
+#[test]
+fn test_dataset_by_the_protocols_of_azure_and_google() {
+    let server = cloud();
+    let mut written = None;
+    for (url, names) in [
+        (
+            "az://bucket/some/ds",
+            ["azure_storage_endpoint", "azure_skip_signature", "azure_storage_account_name"],
+        ),
+        ("gs://bucket/some/ds", ["google_base_url", "google_skip_signature", "google_bucket"]),
+    ] {
+        let values = [format!("http://{}", server.address()), "true".to_owned(), "bucket".to_owned()];
+        let mut options = OpenOptions::default();
+        options.remote = quick();
+        options.remote.settings = names.iter().map(ToString::to_string).zip(values).collect();
+        server.plan(|_, _| Spoil::Nothing);
+        let storage = RemoteStorage::new(url, options.remote.clone()).unwrap();
+        let cells = written.get_or_insert_with(|| write_small(Arc::new(storage)));
+        for verify in [Verify::Full, Verify::Structure] {
+            let mut options = options.clone();
+            options.verify = verify;
+            check(&Dataset::open_with(url, &options).unwrap(), cells);
+        }
+        server.plan(|_, n| if n % 3 == 0 { Spoil::Status(503) } else { Spoil::Nothing });
+        check(&Dataset::open_with(url, &options).unwrap(), cells);
+        let none = url.replace("some", "none");
+        let error = Dataset::open_with(&none, &options).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains(&none), "{error}");
+    }
 }
 
 /// A plan that spoils some requests, differently for each seed.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use celltile::obs::ObsWriteOptions;
 use celltile::storage::{LocalStorage, RemoteOptions, Storage, is_url, open_storage};
 use celltile::{ChunkCut, Compression, Dataset, EncodeOptions, Preset, WriterOptions};
 use celltile_ingest::convert::{ConvertOptions, GeneOrderFrom, Progress as Told, Stage};
@@ -150,6 +151,10 @@ impl Conversion {
             duplicates: self.reading.duplicates(),
             joining: self.joining.get(),
             gene_order_from,
+            obs: ObsWriteOptions {
+                max_categories: self.encoding.max_categories,
+                ..ObsWriteOptions::default()
+            },
             ..ConvertOptions::default()
         };
         Ok((self.reading.source(read), options))
@@ -201,6 +206,9 @@ pub(crate) struct Encoding {
     /// Tile chunks of a tile instead.
     #[arg(long, value_name = "N", group = "cut", value_parser = clap::value_parser!(u32).range(1..))]
     chunks: Option<u32>,
+    /// Category columns with more categories are stored as strings.
+    #[arg(long, value_name = "N", default_value_t = ObsWriteOptions::default().max_categories)]
+    max_categories: usize,
 }
 
 impl Encoding {

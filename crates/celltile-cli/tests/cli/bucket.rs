@@ -345,6 +345,41 @@ fn test_killed_readers_and_truncated_files_do_no_harm() {
     );
 }
 
+/// Bytes of a tile that were asked for, those before `from` apart.
+fn asked_for(log: &[Request], from: usize) -> usize {
+    let tiles = log.iter().filter(|request| request.target.contains("/tiles/") && request.method == "GET");
+    tiles
+        .map(|request| {
+            let (start, end) = request.range().unwrap_or_else(|| panic!("all of {}", request.target));
+            end.saturating_sub(start.max(from))
+        })
+        .sum()
+}
+
+#[test]
+fn test_a_few_rows_of_a_large_tile_of_simulated_cells_cost_little() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, out) = (folder.path().join("cells.h5ad"), folder.path().join("out"));
+    run_on(&source, "simulate -o {} --cells 10000 --gzip 0").ok();
+    convert(&source, &out, "--preset fast").ok();
+    let tile = std::fs::read(out.join("tiles/tile_000000.dct")).unwrap();
+    let number = |at: usize| u32::from_le_bytes(tile[at..at + 4].try_into().unwrap()) as usize;
+    let head = 64 + 96 * number(36) + 8 * 10_001;
+    let expected = run_on(&out, "rows {} 0:64 --format csv").ok().out;
+    let ask = |server: &HttpServer, run: Run| {
+        assert!(run.ok().out == expected);
+        let share = asked_for(&server.log(), head) as f64 / tile.len() as f64;
+        eprintln!("rows(0..64): {:.2} % of a tile of {} bytes", 100.0 * share, tile.len());
+        assert!(share > 0.0 && share < 0.03, "{share}");
+    };
+    let web = serve(&out);
+    ask(&web, run_on(Path::new(&format!("http://{}/cells", web.address())), "rows {} 0:64 --format csv"));
+    let Some(s3) = S3Server::start() else { return };
+    upload(&s3, &out);
+    let proxy = HttpServer::proxy(s3.address());
+    ask(&proxy, run_at(proxy.address(), &format!("rows {URL} 0:64 --format csv")));
+}
+
 #[test]
 fn test_tiles_are_kept_on_disk() {
     let (folder, path) = dataset_with_obs();

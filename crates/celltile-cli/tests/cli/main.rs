@@ -19,6 +19,7 @@ mod s3_server;
 mod bench;
 mod bucket;
 mod convert;
+mod frames;
 mod info;
 mod inputs;
 mod interop;

@@ -185,3 +185,12 @@ pub(crate) fn python() -> Option<PathBuf> {
     }
     python
 }
+
+/// The Pythons with anndata that there are: the tests' own, and a newer one.
+pub(crate) fn interop_pythons() -> Vec<PathBuf> {
+    let newer = std::env::var_os("CELLTILE_INTEROP_PYTHON").map(PathBuf::from);
+    if newer.is_none() {
+        eprintln!("skipped in part: CELLTILE_INTEROP_PYTHON is not set");
+    }
+    python().into_iter().chain(newer).collect()
+}

@@ -108,7 +108,11 @@ fn write_values(writer: &Writer, path: &str, values: &Values) -> Result<()> {
             }
             writer.array(path, Element::Bool, &bytes, &encoding("array", "0.2.0"))
         }
-        Values::Text(values) => write_text(writer, path, values),
+        // A categorical column of too many categories comes back as one, where its list follows from the values.
+        Values::Text(values) => match values.unfold()? {
+            Some(values) => write_category(writer, path, &values),
+            None => write_text(writer, path, values),
+        },
     }
 }
 

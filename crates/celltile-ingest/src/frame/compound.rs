@@ -53,8 +53,8 @@ impl CompoundFrame {
     }
 
     pub(super) fn index_name(&self) -> Option<&str> {
-        // `index` is what unnamed indexes were called.
-        self.index.as_deref().filter(|name| !matches!(*name, "index" | "_index"))
+        // anndata names the index as its field is named, `index` too.
+        self.index.as_deref().filter(|name| *name != "_index")
     }
 
     pub(super) fn index_values(&self) -> Result<Values, String> {

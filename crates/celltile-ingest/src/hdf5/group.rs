@@ -5,6 +5,9 @@ use super::dataset::Dataset;
 use super::file::Shared;
 use crate::error::{Error, Result};
 
+/// Groups that are looked at for an object that a reference names.
+const SEARCHED_GROUPS: usize = 1000;
+
 /// An object that a link leads to.
 #[derive(Clone, Debug)]
 pub enum Node {
@@ -207,17 +210,33 @@ impl Group {
         self.shared.elsewhere.hint()
     }
 
-    /// The member that lives at an address, as an object reference names it, and its name.
+    /// The member that lives at an address, as an object reference names it, and its name. It may lie in a group below:
+    /// a name with a slash in it is one.
     ///
     /// # Errors
     ///
     /// [`Error::Damaged`] if the group's members cannot be read.
     pub fn child_at(&self, address: u64) -> Result<Option<(String, Node)>> {
-        let Some(name) = self.inner.child_name_by_address(address).map_err(|error| self.damaged(&error))?
-        else {
-            return Ok(None);
-        };
-        Ok(self.child(&name)?.map(|node| (name, node)))
+        let mut budget = SEARCHED_GROUPS;
+        self.search(address, &mut budget)
+    }
+
+    /// `budget` is how many groups may still be looked at: they may lie in each other in a circle.
+    fn search(&self, address: u64, budget: &mut usize) -> Result<Option<(String, Node)>> {
+        if let Some(name) = self.inner.child_name_by_address(address).map_err(|error| self.damaged(&error))? {
+            return Ok(self.child(&name)?.map(|node| (name, node)));
+        }
+        for (name, kind) in self.members()? {
+            if kind != NodeKind::Group || *budget == 0 {
+                continue;
+            }
+            *budget -= 1;
+            let Some(Node::Group(group)) = self.child(&name)? else { continue };
+            if let Some((below, node)) = group.search(address, budget)? {
+                return Ok(Some((format!("{name}/{below}"), node)));
+            }
+        }
+        Ok(None)
     }
 
     /// All attributes, in no particular order.

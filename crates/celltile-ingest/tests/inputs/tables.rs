@@ -120,7 +120,7 @@ fn frames_of_every_encoding_are_read() {
         .unwrap()
         .table(&ColumnChoice::default())
         .unwrap();
-    assert_eq!(table.index().unwrap().name(), None);
+    assert_eq!(table.index().unwrap().name(), Some("index"));
     let Values::Category(group) = table.column("group").unwrap().values().clone() else { panic!() };
     assert_eq!(group.codes().iter().collect::<Vec<_>>(), [0, 1, 1]);
     assert!(matches!(table.column("score").unwrap().values(), Values::Numeric(_)));

@@ -30,8 +30,9 @@ fn counting(storage: MemoryStorage, manifest: &Manifest) -> (Arc<Counting<Memory
 
 #[test]
 fn test_one_of_fifty_columns_costs_under_three_hundredths() {
-    let table = wide(20_000, 50);
-    let (storage, manifest) = written(&table, 5000, 2);
+    // Tiles of the default size.
+    let table = wide(40_000, 50);
+    let (storage, manifest) = written(&table, 10_000, 2);
     let obs = manifest.obs.as_ref().unwrap();
     let total: u64 = obs.shard_bytes.iter().sum();
     let (storage, reader) = counting(storage, &manifest);

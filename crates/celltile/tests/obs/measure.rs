@@ -1,4 +1,4 @@
-//! Figures, not checks: `cargo test --release -p celltile --test obs -- --ignored --nocapture measure`.
+//! Figures, and that memory stays that of a column: `cargo test --release -p celltile --test obs -- --ignored --nocapture measure`.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -67,12 +67,24 @@ fn measure_ten_million_cells() {
             let start = Instant::now();
             let obs = reader.columns(&[name], &cache).unwrap();
             let rows: usize = obs.columns()[0].tiles().iter().map(|tile| tile.len()).sum();
+            let peak = status("VmHWM").saturating_sub(before.0);
+            let own = status("RssAnon").saturating_sub(before.1);
             println!(
-                "{name} ({what}), {pass}: {:.2} s, {rows} rows, peak +{} MiB, of its own memory +{} MiB afterwards",
+                "{name} ({what}), {pass}: {:.2} s, {rows} rows, peak +{peak} MiB, of its own memory +{own} MiB afterwards",
                 start.elapsed().as_secs_f64(),
-                status("VmHWM").saturating_sub(before.0),
-                status("RssAnon").saturating_sub(before.1),
             );
+            let column: usize = obs.columns()[0]
+                .tiles()
+                .iter()
+                .map(|tile| tile.to_data().get_slice_memory_size().unwrap())
+                .sum();
+            // The pages of the mapped file, and a tile or the footer of a shard while it is fetched.
+            assert!(
+                peak <= (column >> 20) as u64 + 16,
+                "{peak} MiB at the peak, a column is {} MiB",
+                column >> 20
+            );
+            assert!(own <= 8, "{own} MiB of its own");
         }
     }
 }

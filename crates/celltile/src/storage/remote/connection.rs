@@ -89,7 +89,7 @@ fn client_settings(options: &RemoteOptions) -> [(ClientConfigKey, String); 3] {
 }
 
 /// Whether the variables name an endpoint without TLS, which is then allowed.
-#[cfg(any(feature = "s3", feature = "azure"))]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
 fn plain_endpoint(options: &RemoteOptions, names: &[&str]) -> bool {
     names.iter().any(|name| {
         let set = options.settings.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone());
@@ -162,7 +162,10 @@ fn s3(location: &Location, _: &RemoteOptions, _: Connector) -> Result<Store> {
 fn gcs(location: &Location, options: &RemoteOptions, connector: Connector) -> Result<Store> {
     use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
     let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(&location.bucket);
-    let builder = configure!(builder, GoogleConfigKey, GoogleConfigKey::Client, options, connector);
+    let mut builder = configure!(builder, GoogleConfigKey, GoogleConfigKey::Client, options, connector);
+    if plain_endpoint(options, &["google_base_url"]) {
+        builder = builder.with_config(GoogleConfigKey::Client(ClientConfigKey::AllowHttp), "true");
+    }
     let store = Arc::new(builder.build().map_err(|e| unusable(location, &e))?);
     Ok((Arc::clone(&store) as _, Some(store as _)))
 }
