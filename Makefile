@@ -116,7 +116,8 @@ fuzz:
 
 # Ignored tests are those that take as long as they are given.
 soak: export CELLTILE_SOAK_SECONDS := $(SOAK_SECONDS)
-soak:
+soak: export CELLTILE_TEST_S3S_FS := $(S3S_FS)
+soak: $(S3S_FS_STAMP)
 	$(CARGO) test --release --locked -p celltile-cli --test cli -- --ignored --nocapture soak
 
 interop: export CELLTILE_TEST_PYTHON := $(VENV)/bin/python

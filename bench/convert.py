@@ -2,8 +2,9 @@
 
     python bench/convert.py CELLTILE FOLDER [--files 20] [--cells 10000] [--threads 2]
 
-simulates files in FOLDER (those that are there are used again) and converts them: all of them in order and shuffled, half of them shuffled, and the
-first as CSR and CSC. Prints cells a second, peak memory of the process, and ratios within the run.
+simulates a file in FOLDER (it is used again if it is there), gives it as many names as there are to be files, and converts them: all in order and
+shuffled, half of them shuffled, and the first as CSR and CSC. Prints cells a second, peak memory of the process, and ratios
+within the run. CSC needs anndata. `--before` names another build of celltile, whose conversion of one file is timed beside.
 """
 
 import argparse
@@ -41,20 +42,24 @@ def main():
     parser.add_argument("--cells", type=int, default=10_000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--only", default="order,shuffled,half,csr,csc")
+    parser.add_argument("--before")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     parts = []
+    first = options.folder / f"cells{options.cells}.h5ad"
+    if not first.exists():
+        run([options.celltile, "simulate", "-o", first, "--cells", options.cells])
     for number in range(options.files):
-        part = options.folder / f"part{number:03}.h5ad"
+        part = options.folder / f"part{options.cells}_{number:03}.h5ad"
         if not part.exists():
-            run([options.celltile, "simulate", "-o", part, "--cells", options.cells, "--seed", number])
+            os.link(first, part)
         parts.append(part)
     out = options.folder / "out"
 
-    def convert(what, inputs, *more):
+    def convert(what, inputs, *more, celltile=options.celltile):
         shutil.rmtree(out, ignore_errors=True)
         arguments = ["--preset", "fast", "--threads", options.threads, "--progress", "none"]
-        seconds, peak = run([options.celltile, "convert", *inputs, "-o", out, *arguments, *more])
+        seconds, peak = run([celltile, "convert", *inputs, "-o", out, *arguments, *more])
         cells = options.cells * len(inputs)
         speed = cells / seconds
         print(f"{what:24} {cells:>9,} cells {seconds:7.2f} s {speed:>9,.0f} cells/s, peak {peak:5.2f} GiB", flush=True)
@@ -70,8 +75,11 @@ def main():
         convert("half of them, shuffled", parts[: max(1, len(parts) // 2)], "--shuffle")
     if "csr" in only:
         speeds["csr"] = convert("one file, CSR", parts[:1])
+        if options.before:
+            before = convert("one file, before", parts[:1], celltile=options.before)
+            print(f"now / before: {speeds['csr'] / before:.2f}")
     if "csc" in only:
-        csc = options.folder / "csc.h5ad"
+        csc = options.folder / f"csc{options.cells}.h5ad"
         if not csc.exists():
             csc_of(parts[0], csc)
         speeds["csc"] = convert("one file, CSC", [csc])

@@ -21,6 +21,8 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Convert(Box<commands::convert::Args>),
+    Append(Box<commands::append::AppendArgs>),
+    Merge(Box<commands::append::MergeArgs>),
     Check(Box<commands::check::Args>),
     Plan(Box<commands::stages::PlanArgs>),
     Count(commands::stages::CountArgs),

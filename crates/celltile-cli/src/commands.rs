@@ -1,5 +1,6 @@
 //! One module a command: its arguments and what it does with them.
 
+pub(crate) mod append;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod completions;
@@ -25,6 +26,8 @@ pub(crate) fn run(cli: Cli) -> Result<(), Failure> {
     let progress = cli.progress;
     match cli.command {
         Command::Convert(args) => convert::run(&args, progress),
+        Command::Append(args) => append::append(&args, progress),
+        Command::Merge(args) => append::merge(&args, progress),
         Command::Check(args) => check::run(&args, progress),
         Command::Plan(args) => stages::plan(&args, progress),
         Command::Count(args) => stages::count(&args, progress),

@@ -10,6 +10,7 @@ mod clean;
 mod copies;
 mod encode;
 mod finish;
+mod in_place;
 mod options;
 mod order;
 mod packed;
@@ -28,6 +29,7 @@ use std::sync::Arc;
 use celltile::storage::Storage;
 
 pub use clean::Duplicates;
+pub use in_place::append_in_place;
 pub use options::{ConvertOptions, Progress, Stage};
 pub use order::GeneOrderFrom;
 pub use stages::{Stages, convert};

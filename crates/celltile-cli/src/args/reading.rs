@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use celltile_ingest::convert::Duplicates;
 use celltile_ingest::frame::{ColumnChoice, Datetimes};
 use celltile_ingest::matrix::{ReadOptions, Rounding};
-use celltile_ingest::source::{CellAxis, MatrixChoice, SourceOptions};
+use celltile_ingest::source::{CellAxis, MatrixChoice, Opener, SourceOptions};
 use clap::{Args, ValueEnum};
 
 /// What of an input to read, and how.
@@ -168,10 +168,15 @@ impl Reading {
             var: ColumnChoice { exclude: without_empty(&self.var_exclude), ..ColumnChoice::default() },
             ignore_lock: self.ignore_lock,
             read,
-            openers: vec![Arc::new(celltile_zarr::ZarrOpener)],
+            openers: openers(),
             ..SourceOptions::default()
         }
     }
+}
+
+/// Kinds of inputs that other crates read.
+pub(crate) fn openers() -> Vec<Arc<dyn Opener>> {
+    vec![Arc::new(celltile_zarr::ZarrOpener)]
 }
 
 /// An empty argument is an empty list, not one empty name.

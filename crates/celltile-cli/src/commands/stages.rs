@@ -9,8 +9,8 @@ use celltile_ingest::matrix::ReadOptions;
 use celltile_ingest::plan::Plan;
 use celltile_ingest::source::SourceOptions;
 
-use crate::args::Cells as Numbers;
 use crate::args::conversion::{Conversion, Effort, Inputs, place, told};
+use crate::args::{self, Cells as Numbers};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::ui::{self, ProgressMode, Stages};
@@ -153,7 +153,8 @@ impl StageArgs {
             ..ConvertOptions::default()
         };
         options.writer.threads = self.effort.threads.get();
-        let source = SourceOptions { read, ..SourceOptions::default() };
+        // Of what the plan does not hold: kinds of inputs that other crates read.
+        let source = SourceOptions { read, openers: args::openers(), ..SourceOptions::default() };
         let storage = place(&self.output)?;
         let result = Conversions::open(storage, &source, &options).and_then(|stages| run(&stages));
         stages.end();

@@ -207,3 +207,60 @@ fn soak_killed_and_resumed() {
         if how == 0 { on_disk(4000, more) } else { in_a_bucket(4000, more) }
     }
 }
+
+#[test]
+fn test_append_and_merge_take_tiles_over() {
+    let folder = tempfile::tempdir().unwrap();
+    inputs(folder.path(), &[150, 70, 200]);
+    let at = |name: &str| folder.path().join(name);
+    let make = |name: &str, input: &str| {
+        let words = format!("convert IN/{input} -o OUT --tile-size 50 --preset fast");
+        run(folder.path(), &at(name), &words).ok();
+    };
+    make("a", "part0.h5ad");
+    if run(folder.path(), &at("b"), "check IN/a").out.contains("is a directory") {
+        eprintln!("skipped: datasets cannot be inputs in this build");
+        return;
+    }
+    run(folder.path(), &at("b"), "append IN/a IN/part1.h5ad -o OUT --preset fast").ok();
+    run_on(&at("b"), "verify {} --strict").ok();
+    // The full tiles are the same files, and the order of genes is the dataset's.
+    let (a, b) = (files(&at("a")), files(&at("b")));
+    for name in ["tiles/tile_000000.dct", "tiles/tile_000001.dct", "tiles/tile_000002.dct", "gene_order.npy"]
+    {
+        assert!(a[Path::new(name)] == b[Path::new(name)], "{name}");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let inode = |name: &str| std::fs::metadata(at(name).join("tiles/tile_000001.dct")).unwrap().ino();
+        assert_eq!(inode("a"), inode("b"));
+    }
+    let rows = |name: &str, range: &str| {
+        let text = run_on(&at(name), &format!("rows {{}} {range}")).ok().out;
+        text.lines().count()
+    };
+    assert_eq!(rows("b", "0:150"), rows("a", "0:150"));
+    // Another order of genes, and 220 cells before: all is encoded again.
+    make("c", "part2.h5ad");
+    run(folder.path(), &at("d"), "merge IN/b IN/c -o OUT --preset fast").ok();
+    run_on(&at("d"), "verify {} --strict").ok();
+    let info = run_on(&at("d"), "info {} --json").ok().out;
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    assert_eq!((info["n_cells"].as_u64(), info["n_tiles"].as_u64()), (Some(420), Some(9)));
+    run(folder.path(), &at("a"), "append IN/a IN/part1.h5ad -o OUT --overwrite").fails(1, "is an input");
+    run(folder.path(), &at("e"), "merge IN/a IN/part1.h5ad -o OUT").fails(1, "part1.h5ad");
+}
+
+#[test]
+fn test_append_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    inputs(folder.path(), &[100, 60]);
+    let out = folder.path().join("out");
+    run(folder.path(), &out, "convert IN/part0.h5ad -o OUT --tile-size 50").ok();
+    // The shard of obs is not full.
+    run(folder.path(), &out, "append OUT IN/part1.h5ad --in-place")
+        .fails(1, "its last obs shard has 2 of 1000 tiles");
+    run(folder.path(), &out, "append OUT IN/part1.h5ad").fails(2, "--output DATASET is missing");
+    run_on(&out, "verify {} --strict").ok();
+}

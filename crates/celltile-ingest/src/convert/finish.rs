@@ -66,6 +66,7 @@ pub(super) fn finish(
             });
         }
     }
+    work.clear_temporaries()?;
     let storage = Arc::clone(&work.storage);
     let mut writer = DatasetWriter::of_tiles(storage, order.len() as u64, &options.writing(), records)?;
     genes(&mut writer, plan, order)?;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use celltile::WriterOptions;
 use celltile::obs::ObsWriteOptions;
 use celltile::storage::RemoteOptions;
+use celltile::table::Table;
 
 use super::clean::Duplicates;
 use super::order::GeneOrderFrom;
@@ -49,6 +50,8 @@ pub struct ConvertOptions {
     pub joining: Joining,
     /// Whether to go on with a conversion that was begun; without it there must be none, or one to overwrite.
     pub resume: bool,
+    /// A table without rows whose columns come first, as if it were that of another input.
+    pub obs_like: Option<Table>,
     /// Whether tiles of datasets among the inputs are taken over as they are where they fit, whatever their encoding.
     pub copy_tiles: bool,
     /// Where cells are put aside that do not fit into memory, a folder or URL; with the output if `None`.
@@ -87,6 +90,7 @@ impl Default for ConvertOptions {
             joining: Joining::default(),
             resume: false,
             copy_tiles: false,
+            obs_like: None,
             spill: None,
             output_remote: RemoteOptions::default(),
             inputs_remote: RemoteOptions::default(),

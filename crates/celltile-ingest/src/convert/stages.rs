@@ -385,6 +385,7 @@ fn complete(plan: &Plan, storage: &Arc<dyn Storage>, work: &Work) -> Result<Summ
             differences.join("\n  ")
         )));
     }
+    work.clear_temporaries()?;
     work.clear()?;
     let number = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_u64).unwrap_or(0);
     let sources =

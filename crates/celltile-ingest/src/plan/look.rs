@@ -15,7 +15,7 @@ use crate::error::{BadColumn, Error, Result};
 use crate::source::{self, Source, SourceOptions};
 
 /// Cell names of so many cells are looked through for repeats.
-const NAMES_LOOKED_AT: u64 = 20_000_000;
+const NAMES_LOOKED_AT: u64 = 4_000_000;
 
 /// What came of looking.
 #[derive(Debug)]
@@ -78,6 +78,9 @@ pub(super) fn look(
         repeated_names: 0,
         opened: None,
     };
+    if let Some(like) = &options.obs_like {
+        looking.sketches.push(("the dataset".to_owned(), Sketch::of(like, &[])?));
+    }
     let mut sources = sources;
     for (at, input) in inputs.iter().enumerate() {
         options.step(Stage::Check, at as u64, inputs.len() as u64)?;
@@ -212,7 +215,7 @@ impl Looking<'_> {
                 "{n} cell names are there more than once: cells are told apart by position (--obs-names-prefix makes names differ)"
             ));
         }
-        let union = if several { self.union(inputs) } else { None };
+        let union = if several || self.options.obs_like.is_some() { self.union(inputs) } else { None };
         let joining = &self.options.joining;
         let mut gene_order = None;
         if let Some(from) = &self.options.gene_order_from
@@ -295,6 +298,9 @@ impl Looking<'_> {
     fn spell(&mut self, inputs: &[InputName], columns: &[String]) -> Result<()> {
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
         self.sketches.clear();
+        if let Some(like) = &self.options.obs_like {
+            self.sketches.push(("the dataset".to_owned(), Sketch::of(like, &columns)?));
+        }
         for input in inputs {
             self.options.read.check_cancelled()?;
             let Ok(source) = source::open(&input.path, self.source_options) else { continue };

@@ -154,3 +154,32 @@ fn test_finished_begun_and_other_conversions() {
     inputs.convert(&begun, &over).unwrap();
     assert!(files(&begun).keys().all(|key| !key.starts_with(".work")));
 }
+
+#[test]
+fn test_what_a_killed_process_was_writing_is_cleared_away() {
+    use celltile::storage::LocalStorage;
+    let inputs = inputs();
+    let folder = tempfile::tempdir().unwrap();
+    let storage: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));
+    let dying_options = tight(shuffled(None));
+    convert_files(&inputs.names(), Arc::clone(&storage), &inputs.source(), &dying_options).unwrap();
+    let list = || {
+        let mut found = Vec::new();
+        for name in ["", "tiles", "obs"] {
+            found.extend(std::fs::read_dir(folder.path().join(name)).unwrap().map(|e| e.unwrap().path()));
+        }
+        found.sort();
+        found
+    };
+    let whole = list();
+    // As if it had been killed just before the end.
+    for name in [
+        "tiles/.tile_000001.dct.1-1.celltile-tmp",
+        "obs/.x.1-2.celltile-tmp",
+        ".manifest.json.1-3.celltile-tmp",
+    ] {
+        std::fs::write(folder.path().join(name), "half").unwrap();
+    }
+    convert_files(&inputs.names(), storage, &inputs.source(), &dying_options).unwrap();
+    assert_eq!(list(), whole);
+}

@@ -97,6 +97,10 @@ pub(super) fn report<T>(
 /// everybody who may read: that is no fault of the dataset.
 fn too_many(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<Option<Error>> {
     let Context { storage, manifest, .. } = *context;
+    // A dataset that was appended to in place leaves the file of its old manifest alone.
+    let metadata = manifest.metadata();
+    let ours = metadata.get("celltile");
+    let in_place = ours.and_then(|ours| ours.get("appended_in_place")).is_some_and(|is| is == true);
     let n_shards = manifest.obs.as_ref().map_or(0, |obs| obs.shard_bytes.len() as u64);
     for folder in ["", keys::TILES, keys::OBS] {
         let entries = match storage.list(folder) {
@@ -110,7 +114,7 @@ fn too_many(context: &Context<'_>, faults: &mut Vec<Fault>) -> Result<Option<Err
                 keys::GENE_ORDER => manifest.has_gene_order,
                 keys::VAR_NAMES => manifest.has_var_names,
                 keys::VAR_TABLE => manifest.has_var_table,
-                keys::TILE_CHECKSUMS => manifest.tile_checksums.is_some(),
+                keys::TILE_CHECKSUMS => manifest.tile_checksums.is_some() || in_place,
                 keys::OBS_SCHEMA => manifest.obs.is_some(),
                 _ if folder == keys::TILES => keys::tile_index(key).is_some_and(|i| i < manifest.n_tiles()),
                 _ if folder == keys::OBS => keys::obs_shard_index(key).is_some_and(|i| i < n_shards),

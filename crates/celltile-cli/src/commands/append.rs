@@ -1,0 +1,125 @@
+//! `celltile append` and `celltile merge`: datasets and more cells -> a new dataset.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use celltile::Dataset;
+use celltile_ingest::convert::{GeneOrderFrom, Summary, append_in_place, convert_files};
+use celltile_ingest::plan::{InputName, find_inputs};
+
+use crate::args::conversion::{Conversion, place, told};
+use crate::failure::Failure;
+use crate::ui::{ProgressMode, Stages};
+
+/// Make a new dataset of a dataset and more cells
+///
+/// Genes and tile size are the dataset's. Its full tiles are taken over as they are: as second names of the same files, or as copies that
+/// the bucket makes. The rest is encoded, and obs is written anew.
+#[derive(Debug, clap::Args)]
+pub(crate) struct AppendArgs {
+    /// The dataset.
+    dataset: PathBuf,
+    /// What is appended: files, folders or URLs, other datasets too.
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// Append to the dataset where it stands. Only if no file that its manifest names has to change: the last tile and the last obs shard are full, and the inputs
+    /// bring no new genes, columns or categories. Readers see the old dataset or the new one.
+    #[arg(long, conflicts_with_all = ["output", "overwrite", "resume"])]
+    in_place: bool,
+    #[command(flatten)]
+    making: Making,
+}
+
+/// Make one dataset of several
+///
+/// Genes and tile size are those of the first. Tiles of datasets with the same genes, order and tile size are taken over as they are, where they come to lie on
+/// whole tiles; all else is encoded again.
+#[derive(Debug, clap::Args)]
+pub(crate) struct MergeArgs {
+    /// The datasets, in the order of their cells.
+    #[arg(required = true, num_args = 2.., value_name = "DATASET")]
+    datasets: Vec<PathBuf>,
+    #[command(flatten)]
+    making: Making,
+}
+
+/// Where the new dataset is, and how it is made.
+#[derive(Debug, clap::Args)]
+struct Making {
+    /// The folder or URL to write the new dataset to.
+    #[arg(short, long, value_name = "DATASET")]
+    output: Option<PathBuf>,
+    /// Replace a dataset that is there already; its manifest goes first.
+    #[arg(long, conflicts_with = "resume")]
+    overwrite: bool,
+    /// Go on where it was stopped or killed.
+    #[arg(long)]
+    resume: bool,
+    #[command(flatten)]
+    conversion: Conversion,
+}
+
+pub(crate) fn append(args: &AppendArgs, progress: ProgressMode) -> Result<(), Failure> {
+    if args.in_place {
+        return in_place(args, progress);
+    }
+    let mut paths = vec![args.dataset.clone()];
+    paths.extend(args.inputs.iter().cloned());
+    args.making.run(&args.dataset, &find_inputs(&paths, &[]).map_err(Failure::of_ingest)?, progress)
+}
+
+fn in_place(args: &AppendArgs, progress: ProgressMode) -> Result<(), Failure> {
+    let place =
+        args.dataset.to_str().ok_or_else(|| Failure::Usage("the dataset's path is not UTF-8".to_owned()))?;
+    let stages = Stages::new(progress);
+    let (source, mut options) = args.making.conversion.options()?;
+    options.progress = Some(told(&stages));
+    let inputs = find_inputs(&args.inputs, &[]).map_err(Failure::of_ingest)?;
+    let result = append_in_place(place, &inputs, &source, &options);
+    stages.end();
+    let mut out = BufWriter::new(io::stdout().lock());
+    super::convert::as_table(&result.map_err(Failure::of_ingest)?).write(&mut out)?;
+    out.flush()?;
+    Ok(())
+}
+
+pub(crate) fn merge(args: &MergeArgs, progress: ProgressMode) -> Result<(), Failure> {
+    let Some(first) = args.datasets.first() else { return Ok(()) };
+    for path in &args.datasets {
+        Dataset::open(path)?;
+    }
+    args.making.run(first, &find_inputs(&args.datasets, &[]).map_err(Failure::of_ingest)?, progress)
+}
+
+impl Making {
+    fn run(&self, first: &Path, inputs: &[InputName], progress: ProgressMode) -> Result<(), Failure> {
+        let output = self.output.clone().ok_or_else(|| {
+            Failure::Usage("--output DATASET is missing: where the new dataset is to be".to_owned())
+        })?;
+        let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        if let Some(input) = inputs.iter().find(|input| whole(Path::new(&input.path)) == whole(&output)) {
+            return Err(Failure::Bad(
+                format!("{}: is an input; the new dataset needs another place", input.path).into(),
+            ));
+        }
+        let stages = Stages::new(progress);
+        let dataset = Dataset::open(first)?;
+        let (source, mut options) = self.conversion.options()?;
+        options.progress = Some(told(&stages));
+        options.writer.overwrite = self.overwrite;
+        options.writer.tile_size = dataset.manifest().tile_size;
+        options.resume = self.resume;
+        options.copy_tiles = true;
+        if options.gene_order_from.is_none() {
+            let order = GeneOrderFrom::dataset(&dataset, &first.display().to_string());
+            options.gene_order_from = Some(order.map_err(Failure::of_ingest)?);
+        }
+        let result = convert_files(inputs, place(&output)?, &source, &options);
+        stages.end();
+        let summary: Summary = result.map_err(Failure::of_ingest)?;
+        let mut out = BufWriter::new(io::stdout().lock());
+        super::convert::as_table(&summary).write(&mut out)?;
+        out.flush()?;
+        Ok(())
+    }
+}
