@@ -29,13 +29,14 @@ export CARGO_TERM_COLOR ?= auto
 EXTENSION := $(ROOT)/python/celltile/_native.abi3.so
 WHEELS := $(CACHE)/wheels
 
-.PHONY: help demo test test-rust test-python bench fuzz soak interop lint docs build python extension wheel wheel-test gallery
+.PHONY: help demo test test-rust test-python bench bench-loaders fuzz soak interop lint docs build python extension wheel wheel-test gallery
 
 help:
 	@echo 'make demo      simulate 20,000 cells, convert, verify, inspect, export, compare'
 	@echo 'make test      every test, doctests and those of the Python package included'
 	@echo 'make lint      formatting, clippy, rustdoc, Python lint, paths'
 	@echo 'make bench     decoding speed beside libzstd alone, and the table of presets'
+	@echo 'make bench-loaders  minibatches beside annbatch, scDataset and cellstream'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make soak      random kills of conversions for SOAK_SECONDS (600)'
 	@echo 'make interop   what other readers make of what we write'
@@ -104,6 +105,12 @@ wheel-test: wheel
 
 bench: build
 	$(VENV)/bin/python scripts/bench.py --celltile $(TARGET_DIR)/release/celltile --cells $(BENCH_CELLS)
+
+# The loaders of other packages on the same cells, as far as they are installed; CELLTILE_INTEROP_PYTHON is a Python >= 3.12.
+bench-loaders: export PYTHONPATH := $(ROOT)/python
+bench-loaders:
+	$(or $(CELLTILE_INTEROP_PYTHON),$(PYTHON)) bench/loaders/run.py --folder $(CACHE)/bench-loaders \
+	  --out bench/loaders/results/simulated $(BENCH_ARGS)
 
 # cargo-fuzz asks for flags that only an unstable compiler takes; this lets the stable one take them.
 fuzz: export RUSTC_BOOTSTRAP := 1

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import scipy.sparse
 
     from celltile._zarr import ZarrStore
+    from celltile.loader import Loader
 
 _GIB = 1 << 30
 
@@ -359,6 +360,26 @@ class Dataset:
             if frame.index.inferred_type not in ("string", "empty"):
                 frame.index = frame.index.astype(str)
         return module.AnnData(X=matrix, obs=obs, var=var)
+
+    # Minibatches
+
+    def loader(
+        self,
+        batch_size: int = 4096,
+        shuffle: Literal["tiles", "chunks", "cells", False] = "chunks",
+        seed: int = 0,
+        columns: str | Sequence[str] = (),
+        **options: Any,
+    ) -> Loader:
+        """Batches of cells, in random order, one epoch a ``for`` loop; see :class:`celltile.loader.Loader`
+        for all options. ::
+
+            loader = ds.loader(batch_size=4096, shuffle="chunks", seed=0, columns=["cell_type"])
+            for batch in loader:
+                train(batch.X, batch.obs["cell_type"])
+        """
+        module = need("celltile.loader", "a loader")
+        return module.Loader(self, batch_size, shuffle, seed, columns, **options)
 
     # Other stores
 

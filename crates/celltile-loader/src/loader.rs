@@ -277,7 +277,14 @@ impl<C: Element> Loader<C> {
     /// Batches of each rank in a whole epoch.
     #[must_use]
     pub fn n_batches(&self) -> u64 {
-        self.setup.order.rank_batches(self.place.epoch, &[], &self.place.now)
+        self.n_batches_of(self.options.seat.workers)
+    }
+
+    /// Batches of each rank in a whole epoch, if each had so many workers.
+    #[must_use]
+    pub fn n_batches_of(&self, workers: u64) -> u64 {
+        let now = Segment { workers: workers.max(1), ..self.place.now };
+        self.setup.order.rank_batches(self.place.epoch, &[], &now)
     }
 
     /// Cells of an epoch over all ranks (draws, with weights).

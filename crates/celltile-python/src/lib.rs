@@ -16,6 +16,7 @@ mod how;
 mod convert;
 mod dataset;
 mod grid;
+mod loader;
 mod zarr;
 
 mod cli;
@@ -33,6 +34,8 @@ mod _native {
     use crate::error::error_kinds;
     #[pymodule_export]
     use crate::grid::Grid;
+    #[pymodule_export]
+    use crate::loader::{Loader, balanced_weights};
     #[pymodule_export]
     use crate::zarr::{ZarrView, zarr_export};
 
