@@ -14,6 +14,12 @@ from celltile._exceptions import ArgumentError
 from celltile.loader import Batch
 from celltile.torch import CellLoader, DataLoader, densify
 
+try:
+    from lightning.pytorch import LightningDataModule as _Module
+except ModuleNotFoundError:
+    # The dictionaries need nothing of it.
+    _Module = object
+
 __all__ = ["SCVIDataModule", "batch_dictionary"]
 
 # The keys of scvi-tools' REGISTRY_KEYS, which need not be installed to make the dictionaries.
@@ -58,7 +64,7 @@ class _Dictionaries(DataLoader):
             yield batch_dictionary(batch, *self._keys)
 
 
-class SCVIDataModule:
+class SCVIDataModule(_Module):  # type: ignore[misc]
     """Training, validation and inference batches for ``scvi.model.SCVI``, in place of AnnData. ::
 
         module = SCVIDataModule(ds, batch_key="batch", train=train, val=val)
@@ -82,6 +88,7 @@ class SCVIDataModule:
         num_workers: int = 0,
         **options: Any,
     ) -> None:
+        super().__init__()
         self._dataset = dataset
         self._keys = (batch_key, labels_key)
         names = list(dict.fromkeys(key for key in self._keys if key is not None))
