@@ -79,7 +79,7 @@ pub(super) fn parse(keywords: Option<&Bound<'_, PyDict>>, cache: Cache) -> Resul
 }
 
 fn list<T: numpy::Element + Copy>(value: &Bound<'_, PyAny>) -> Result<Vec<T>> {
-    let array: PyReadonlyArray1<'_, T> = value.extract().map_err(PyErr::from)?;
+    let array: PyReadonlyArray1<'_, T> = value.extract()?;
     Ok(array.as_array().iter().copied().collect())
 }
 
