@@ -112,14 +112,18 @@ bench-loaders:
 	$(or $(CELLTILE_INTEROP_PYTHON),$(PYTHON)) bench/loaders/run.py --folder $(CACHE)/bench-loaders \
 	  --out bench/loaders/results/simulated $(BENCH_ARGS)
 
-# cargo-fuzz asks for flags that only an unstable compiler takes; this lets the stable one take them.
+# cargo-fuzz asks for flags that only an unstable compiler takes; this lets the stable one take them. What is found is kept in
+# the first folder; the conformance cases and golden tiles are where tiles start from.
+SEEDS_tile_raw := crates/celltile-tile/tests/cases crates/celltile-tile/tests/golden
 fuzz: export RUSTC_BOOTSTRAP := 1
 fuzz:
 	command -v cargo-fuzz >/dev/null || $(CARGO) install --locked --root $(CACHE)/cargo cargo-fuzz
-	for target in $(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs)); do \
-	  echo "== $$target, $(FUZZ_SECONDS) s"; \
-	  $(CARGO) fuzz run "$$target" -- -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1; \
-	done
+	run() { \
+	  echo "== $$1, $(FUZZ_SECONDS) s"; mkdir -p "fuzz/corpus/$$1"; \
+	  $(CARGO) fuzz run "$$1" "fuzz/corpus/$$1" "$${@:2}" -- \
+	    -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1; \
+	}; \
+	$(foreach target,$(patsubst fuzz/fuzz_targets/%.rs,%,$(wildcard fuzz/fuzz_targets/*.rs)),run $(target) $(SEEDS_$(target)) &&) true
 
 # Ignored tests are those that take as long as they are given.
 soak: export CELLTILE_SOAK_SECONDS := $(SOAK_SECONDS)
