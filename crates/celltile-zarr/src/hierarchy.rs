@@ -404,9 +404,9 @@ impl Hierarchy {
         let data_type = if self.options.float32 { "float32" } else { "int32" };
         self.array("X/data", grid.clone(), form, data_type, Map::new(), Source::Counts)?;
         self.array("X/indices", grid, form, "int32", Map::new(), Source::Genes)?;
-        let rows = self.rows_a_chunk();
-        let grid =
-            Grid::from_regular(&[cells.saturating_add(1)], &[rows]).map_err(ZarrError::grid("/X/indptr"))?;
+        let offsets = cells.saturating_add(1);
+        let grid = Grid::from_regular(&[offsets], &[self.rows_a_chunk(offsets)])
+            .map_err(ZarrError::grid("/X/indptr"))?;
         self.array("X/indptr", grid, GridForm::Regular, "int64", Map::new(), Source::Offsets)
     }
 
@@ -492,17 +492,18 @@ impl Hierarchy {
         let length = series.len(part);
         let edge = match part {
             SeriesPart::Categories => length.max(1),
-            SeriesPart::Values | SeriesPart::Mask => self.rows_a_chunk(),
+            SeriesPart::Values | SeriesPart::Mask => self.rows_a_chunk(length),
         };
         let grid = Grid::from_regular(&[length], &[edge]).map_err(ZarrError::grid(path))?;
         let source = Source::Series(Arc::clone(series), part);
         self.array(path, grid, GridForm::Regular, data_type, attributes, source)
     }
 
-    /// Rows in a chunk of obs or of the matrix' offsets: whole tiles, so that a chunk needs no tile's head twice.
-    fn rows_a_chunk(&self) -> u64 {
+    /// Rows in a chunk of a column or of the matrix' offsets: whole tiles, so that a chunk needs no tile's head twice, and no
+    /// more than there are, since a chunk is written in full.
+    fn rows_a_chunk(&self, length: u64) -> u64 {
         let tile = self.dataset.manifest().tile_size.max(1);
-        tile.saturating_mul(ROWS.div_ceil(tile).max(1))
+        tile.saturating_mul(ROWS.div_ceil(tile).max(1)).min(length.max(1))
     }
 
     fn group(&mut self, path: &str, attributes: Map<String, Value>) -> Result<()> {
