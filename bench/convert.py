@@ -62,7 +62,10 @@ def main():
         seconds, peak = run([celltile, "convert", *inputs, "-o", out, *arguments, *more])
         cells = options.cells * len(inputs)
         speed = cells / seconds
-        print(f"{what:24} {cells:>9,} cells {seconds:7.2f} s {speed:>9,.0f} cells/s, peak {peak:5.2f} GiB", flush=True)
+        print(
+            f"{what:24} {cells:>9,} cells {seconds:7.2f} s {speed:>9,.0f} cells/s, peak {peak:5.2f} GiB",
+            flush=True,
+        )
         return speed
 
     only = options.only.split(",")

@@ -64,7 +64,7 @@ def write(adata: ad.AnnData, store: object, zarr_format: int, kind: str) -> None
     """Writes a store; `kind` says how arrays are cut."""
     group = zarr.open_group(store, mode="w", zarr_format=zarr_format)
 
-    def callback(func, g, k, elem, dataset_kwargs, iospec):  # noqa: ANN001, ANN202
+    def callback(func, g, k, elem, dataset_kwargs, iospec):
         if iospec.encoding_type in {"array", "csr_matrix", "csc_matrix", "string-array"}:
             shape = elem.data if hasattr(elem, "indptr") else elem
             dataset_kwargs = {**dataset_kwargs, **kwargs_for(kind, shape)}
@@ -76,7 +76,9 @@ def write(adata: ad.AnnData, store: object, zarr_format: int, kind: str) -> None
 def main(folder: Path) -> None:
     """Writes all cases."""
     cases = []
-    for number, (zarr_format, kind) in enumerate([(2, "plain"), (2, "cut"), (3, "plain"), (3, "cut"), (3, "sharded")]):
+    for number, (zarr_format, kind) in enumerate(
+        [(2, "plain"), (2, "cut"), (3, "plain"), (3, "cut"), (3, "sharded")]
+    ):
         adata = make(number)
         name = f"v{zarr_format}_{kind}.zarr"
         write(adata, str(folder / name), zarr_format, kind)
