@@ -39,7 +39,7 @@ impl ChunkReader {
     /// A reader for one thread.
     ///
     /// # Errors
-    /// [`Error::Argument`](Error::Argument) if there is no memory for a zstd context.
+    /// [`Error::Argument`] if there is no memory for a zstd context.
     pub fn new() -> Result<Self> {
         Worker::new().map(Self)
     }
@@ -50,8 +50,8 @@ impl Dataset {
     /// plan which cells are read together. Reads headers and chunk tables, and checks no checksums: opening a tile does.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`](Error::OutOfRange) past the last tile, [`Error::Tile`](Error::Tile) or
-    /// [`Error::TileMismatch`](Error::TileMismatch) for a damaged table, or what the storage reports.
+    /// [`Error::OutOfRange`] past the last tile, [`Error::Tile`] or
+    /// [`Error::TileMismatch`] for a damaged table, or what the storage reports.
     pub fn chunk_bounds(&self, tiles: &[u64]) -> Result<Vec<Vec<u64>>> {
         let mut bounds = Vec::with_capacity(tiles.len());
         // Tables of tens of kilobytes each.
@@ -120,7 +120,7 @@ impl Dataset {
     /// [`fetch_chunks`](Self::fetch_chunks) gave for it.
     ///
     /// # Errors
-    /// [`Error::Tile`](Error::Tile) or [`Error::Checksum`](Error::Checksum) for damaged data, also what
+    /// [`Error::Tile`] or [`Error::Checksum`] for damaged data, also what
     /// `decode` returns; or what the storage reports.
     pub fn with_chunk<T>(
         &self,
