@@ -2,6 +2,7 @@
 
 mod dense;
 mod gene_rows;
+mod grid;
 pub(crate) mod numbers;
 mod scan;
 pub(crate) mod scatter;

@@ -403,6 +403,13 @@ BAD = SMALL.astype("i4").copy()
 BAD[3, 1], BAD[2, 5] = -2, -1
 loom("loom_negative.loom", BAD, GENES, CELLS_OF, chunks=(2, 2))
 case("loom_negative.loom", ["cell 2 (c2), gene 5 (gene5): negative value (-1)"])
+HALVES = SMALL.astype("f4")
+HALVES[3, 1] = 0.5
+loom("loom_fraction.loom", HALVES, GENES, CELLS_OF)
+case(
+    "loom_fraction.loom",
+    ["cell 3 (c3), gene 1 (gene1): fractional value (0.5)", "1 of 30 values read here are fractional (3.333 %)"],
+)
 loom("loom_lengths.loom", SMALL, GENES, [("CellID", fixed(["a", "b"]))])
 case("loom_lengths.loom", ["col_attrs/CellID has 2 values", "the matrix has 5"])
 
