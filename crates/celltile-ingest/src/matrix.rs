@@ -152,6 +152,16 @@ impl Matrix {
         }
     }
 
+    /// Whether cells are put together from genes when they are read with so much memory: then to read some of them is to go
+    /// through all.
+    pub(crate) fn by_gene(&self, options: &ReadOptions) -> bool {
+        match self {
+            Self::Sparse(matrix) => matrix.orientation() == Orientation::Csc,
+            Self::Dense(matrix) => matrix.is_tall(options.memory),
+            Self::GeneRows(_) => true,
+        }
+    }
+
     /// Cells `range` in blocks.
     ///
     /// # Errors

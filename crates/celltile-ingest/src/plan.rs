@@ -118,6 +118,9 @@ pub struct PlannedInput {
     pub why: String,
     /// How it is stored: `csr`, `csc`, `dense` and others.
     pub encoding: String,
+    /// Whether its cells have to be put together from genes.
+    #[serde(default)]
+    pub by_gene: bool,
     /// Type of its values.
     pub dtype: String,
     /// Its cells.
@@ -140,7 +143,7 @@ pub struct PlannedInput {
 }
 
 impl PlannedInput {
-    fn of(input: &InputName, source: &dyn Source, fingerprint: String) -> Self {
+    fn of(input: &InputName, source: &dyn Source, fingerprint: String, options: &ConvertOptions) -> Self {
         let info = source.info();
         Self {
             path: input.path.clone(),
@@ -151,6 +154,7 @@ impl PlannedInput {
             matrix: info.matrix.clone(),
             why: info.why.clone(),
             encoding: info.encoding.to_owned(),
+            by_gene: source.by_gene(&options.reading(source)),
             dtype: info.dtype.clone(),
             cells: info.shape.cells,
             genes: info.shape.genes,
@@ -171,7 +175,7 @@ impl PlannedInput {
 
     /// Whether its cells have to be put together from genes.
     pub(crate) fn transposed(&self) -> bool {
-        !matches!(self.encoding.as_str(), "csr" | "dense")
+        self.by_gene
     }
 }
 

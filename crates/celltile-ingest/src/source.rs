@@ -171,6 +171,9 @@ pub trait Source: Send + Sync {
     fn not_carried(&self) -> &[NotCarried];
 
     /// The cells of a range, in blocks. May be called again: each call reads the file once more.
+    /// Whether cells are put together from genes when they are read like this: then to read some of them is to go through all.
+    fn by_gene(&self, options: &ReadOptions) -> bool;
+
     ///
     /// # Errors
     ///

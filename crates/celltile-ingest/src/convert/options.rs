@@ -111,7 +111,7 @@ impl ConvertOptions {
     }
 
     /// How much of the memory the reader may hold: more where genes have to be turned into cells.
-    pub(super) fn reading(&self, source: &dyn Source) -> ReadOptions {
+    pub(crate) fn reading(&self, source: &dyn Source) -> ReadOptions {
         let share = if source.info().encoding == "csr" { 4 } else { 2 };
         ReadOptions { memory: self.memory / share, ..self.read.clone() }
     }

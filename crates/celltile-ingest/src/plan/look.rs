@@ -113,8 +113,8 @@ impl Looking<'_> {
         only: bool,
     ) -> Result<()> {
         let source: Arc<dyn Source> = source.into();
-        let planned =
-            PlannedInput::of(input, source.as_ref(), identity::fingerprint(&input.path, source.as_ref()));
+        let fingerprint = identity::fingerprint(&input.path, source.as_ref());
+        let planned = PlannedInput::of(input, source.as_ref(), fingerprint, self.options);
         self.report.cells = self.report.cells.saturating_add(planned.cells);
         report.input = Some(planned.clone());
         let (obs, var) = tables(source.as_ref())?;

@@ -142,6 +142,10 @@ impl Source for H5adSource {
         &self.not_carried
     }
 
+    fn by_gene(&self, options: &ReadOptions) -> bool {
+        self.matrix.by_gene(options)
+    }
+
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         Ok(Box::new(NamedBlocks {
             inner: self

@@ -256,6 +256,10 @@ impl Source for LoomSource {
         &self.not_carried
     }
 
+    fn by_gene(&self, options: &ReadOptions) -> bool {
+        self.matrix.by_gene(options)
+    }
+
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         let name = |cell| self.cell_name(cell);
         let inner = self.matrix.cells(range, options);

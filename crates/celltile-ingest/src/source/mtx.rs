@@ -298,6 +298,10 @@ impl Source for MtxSource {
         &[]
     }
 
+    fn by_gene(&self, _: &ReadOptions) -> bool {
+        true
+    }
+
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         let name = |cell| self.cell_name(cell);
         let scattered =

@@ -63,6 +63,10 @@ impl Source for Prefixed {
 
     fn metadata(&self) -> Map<String, Value> {
         self.inner.metadata()
+    fn by_gene(&self, options: &ReadOptions) -> bool {
+        self.inner.by_gene(options)
+    }
+
     }
 
     fn not_carried(&self) -> &[NotCarried] {

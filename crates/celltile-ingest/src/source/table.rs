@@ -291,6 +291,10 @@ impl Source for TextTable {
         &[]
     }
 
+    fn by_gene(&self, _: &ReadOptions) -> bool {
+        true
+    }
+
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         let name = |cell| self.cell_name(cell);
         let scattered = self.scattered(options).map_err(|error| name_error(error, &name, &self.genes))?;

@@ -301,6 +301,10 @@ impl Source for TenxSource {
         &self.not_carried
     }
 
+    fn by_gene(&self, _: &ReadOptions) -> bool {
+        false
+    }
+
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         let mut parts = Vec::with_capacity(self.matrices.len());
         let each =

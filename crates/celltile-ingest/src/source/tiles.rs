@@ -149,6 +149,10 @@ impl Source for TilesSource {
         &self.not_carried
     }
 
+    fn by_gene(&self, _: &ReadOptions) -> bool {
+        false
+    }
+
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         let end = range.end.min(self.info.shape.cells);
         Ok(Box::new(TileBlocks {

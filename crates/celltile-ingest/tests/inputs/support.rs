@@ -173,7 +173,7 @@ fn expected_triples(expect: &Value) -> Option<Vec<(u64, i64, i64)>> {
 }
 
 /// The tiles of a dataset.
-fn contents(storage: &MemoryStorage) -> Vec<Vec<u8>> {
+pub(crate) fn contents(storage: &MemoryStorage) -> Vec<Vec<u8>> {
     let mut keys: Vec<_> = storage.list("tiles").unwrap().into_iter().map(|entry| entry.key).collect();
     keys.sort();
     keys.iter().map(|key| storage.read(key).unwrap().to_vec()).collect()

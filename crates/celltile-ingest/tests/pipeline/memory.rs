@@ -198,6 +198,10 @@ impl Source for Memory {
         &[]
     }
 
+    fn by_gene(&self, _: &ReadOptions) -> bool {
+        self.input.encoding != "csr"
+    }
+
     fn cells(&self, range: Range<u64>, _: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {
         self.reads.fetch_add(1, Ordering::Relaxed);
         let cells = &self.input.cells[range.start as usize..range.end as usize];

@@ -132,6 +132,10 @@ impl Source for MemorySource {
         &self.not_carried
     }
 
+    fn by_gene(&self, _: &ReadOptions) -> bool {
+        false
+    }
+
     fn cells(
         &self,
         range: Range<u64>,
