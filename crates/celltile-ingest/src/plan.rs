@@ -262,7 +262,7 @@ impl Plan {
         source_options.read = options.read.clone();
         source_options.remote = options.inputs_remote.clone();
         source_options.openers.clone_from(&options.openers);
-        let source = source::open(&planned.path, &source_options)?;
+        let source = source::open_as(&planned.path, &planned.name, &source_options)?;
         let found = identity::fingerprint(&planned.path, source.as_ref());
         if found != planned.fingerprint {
             return Err(Error::Changed {

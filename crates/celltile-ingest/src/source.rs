@@ -85,7 +85,8 @@ pub struct SourceOptions {
     pub mtx_trust_lines: bool,
     /// Whether a Matrix Market file without values (`pattern`) is read as counts of 1.
     pub mtx_pattern: bool,
-    /// Put before every cell's name; `{source}` in it stands for the input's name without folder and extension.
+    /// Put before every cell's name; `{source}` in it stands for what the input is called, as in
+    /// the column `source`: by itself, the end of its path.
     pub obs_names_prefix: Option<String>,
     /// Columns of obs to carry.
     pub obs: ColumnChoice,
@@ -170,10 +171,10 @@ pub trait Source: Send + Sync {
     /// What the file holds that a dataset does not.
     fn not_carried(&self) -> &[NotCarried];
 
-    /// The cells of a range, in blocks. May be called again: each call reads the file once more.
     /// Whether cells are put together from genes when they are read like this: then to read some of them is to go through all.
     fn by_gene(&self, options: &ReadOptions) -> bool;
 
+    /// The cells of a range, in blocks. May be called again: each call reads the file once more.
     ///
     /// # Errors
     ///
@@ -191,10 +192,21 @@ pub trait Source: Send + Sync {
 /// [`crate::Error::NotRecognised`] for a file of another kind, with advice where the kind is known; what the opening of
 /// that kind says.
 pub fn open(path: impl AsRef<Path>, options: &SourceOptions) -> Result<Box<dyn Source>> {
+    let path = path.as_ref();
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    open_as(path, &name, options)
+}
+
+/// Opens an input that is called `name` where there are several.
+pub(crate) fn open_as(
+    path: impl AsRef<Path>,
+    name: &str,
+    options: &SourceOptions,
+) -> Result<Box<dyn Source>> {
     let source = open_one(path.as_ref(), options)?;
     Ok(match options.obs_names_prefix.as_deref() {
         None | Some("") => source,
-        Some(prefix) => Box::new(prefixed::Prefixed::new(source, prefix)),
+        Some(prefix) => Box::new(prefixed::Prefixed::new(source, prefix.replace("{source}", name))),
     })
 }
 

@@ -48,7 +48,7 @@ pub(crate) struct Reading {
     /// Columns of obs whose integers are categories, with commas between.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     obs_as_category: Vec<String>,
-    /// Put this before every cell's name; {source} in it is the input's name.
+    /// Put this before every cell's name; {source} in it is what the input is called, as in the column source.
     #[arg(long, value_name = "TEXT")]
     obs_names_prefix: Option<String>,
     /// Columns of var to leave out, with commas between.

@@ -87,7 +87,7 @@ pub(super) fn look(
         let mut report = InputReport { path: input.path.clone(), ..InputReport::default() };
         let looked = match sources.take() {
             Some(source) => looking.input(input, source, &mut report, inputs.len() == 1),
-            None => source::open(&input.path, source_options)
+            None => source::open_as(&input.path, &input.name, source_options)
                 .and_then(|source| looking.input(input, source, &mut report, inputs.len() == 1)),
         };
         match looked {
@@ -303,7 +303,7 @@ impl Looking<'_> {
         }
         for input in inputs {
             self.options.read.check_cancelled()?;
-            let Ok(source) = source::open(&input.path, self.source_options) else { continue };
+            let Ok(source) = source::open_as(&input.path, &input.name, self.source_options) else { continue };
             let Ok(obs) = source.obs() else { continue };
             let sketch = Sketch::of(&obs, &columns)?;
             if !self.sketches.iter().rev().any(|(_, known)| *known == sketch) {

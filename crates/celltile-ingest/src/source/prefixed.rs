@@ -1,5 +1,4 @@
 use std::ops::Range;
-use std::path::Path;
 
 use celltile::table::{Index, Table};
 use serde_json::{Map, Value};
@@ -18,12 +17,7 @@ pub(super) struct Prefixed {
 }
 
 impl Prefixed {
-    /// `{source}` in the prefix stands for the input's name.
-    pub(super) fn new(inner: Box<dyn Source>, prefix: &str) -> Self {
-        let name = Path::new(&inner.info().file).file_name().map(|name| name.to_string_lossy().into_owned());
-        let name = name.unwrap_or_default();
-        let stem = name.split('.').next().unwrap_or_default();
-        let prefix = prefix.replace("{source}", stem);
+    pub(super) fn new(inner: Box<dyn Source>, prefix: String) -> Self {
         Self { inner, prefix }
     }
 }
@@ -63,14 +57,14 @@ impl Source for Prefixed {
 
     fn metadata(&self) -> Map<String, Value> {
         self.inner.metadata()
-    fn by_gene(&self, options: &ReadOptions) -> bool {
-        self.inner.by_gene(options)
-    }
-
     }
 
     fn not_carried(&self) -> &[NotCarried] {
         self.inner.not_carried()
+    }
+
+    fn by_gene(&self, options: &ReadOptions) -> bool {
+        self.inner.by_gene(options)
     }
 
     fn cells(&self, range: Range<u64>, options: &ReadOptions) -> Result<Box<dyn CellBlocks + '_>> {

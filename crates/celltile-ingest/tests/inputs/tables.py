@@ -300,7 +300,7 @@ case(
     "c18_repeated.h5ad",
     {
         "matrix": ONES.tolist(),
-        "obs": {"index": ["c18_repeated:c1", "c18_repeated:c2", "c18_repeated:c2"]},
+        "obs": {"index": ["c18_repeated.h5ad:c1", "c18_repeated.h5ad:c2", "c18_repeated.h5ad:c2"]},
         "recorded": {"obs_names_prefix": "{source}:"},
     },
     obs_names_prefix="{source}:",
