@@ -234,9 +234,8 @@ impl Placed {
             match (self.genes.last(), self.counts.last_mut()) {
                 (Some(&last), Some(sum)) if last == gene && map.many => {
                     let both = u64::from(*sum) + u64::from(count);
-                    *sum = i32::try_from(both)
-                        .map_err(|_| Fault::too_large(gene, vec![*sum, count]))?
-                        .unsigned_abs();
+                    *sum =
+                        i32::try_from(both).map_err(|_| too_large(map, gene, genes, counts))?.unsigned_abs();
                 }
                 _ => {
                     self.genes.push(gene);
@@ -246,4 +245,13 @@ impl Placed {
         }
         Ok((&self.genes, &self.counts))
     }
+}
+
+/// The fault of genes that become one whose counts are too many together: it names the first of them as the input does.
+fn too_large(map: &GeneMap, place: u32, genes: &[u32], counts: &[u32]) -> Fault {
+    let goes = |gene: u32| map.places.get(gene as usize).is_some_and(|&to| u32::try_from(to) == Ok(place));
+    let parts: Vec<(u32, u32)> =
+        genes.iter().copied().zip(counts.iter().copied()).filter(|(gene, _)| goes(*gene)).collect();
+    let first = parts.first().map_or(place, |(gene, _)| *gene);
+    Fault::too_large(first, parts.into_iter().map(|(_, count)| count).take(8).collect())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use celltile::table::unify::{Sketch, Union};
 use celltile::table::{Table, TableError, Values};
 
-use super::genes::{IDENTIFIERS, Joiner, NAMES, keys};
+use super::genes::{IDENTIFIERS, Joined, Joiner, NAMES, keys};
 use super::report::{ColumnReport, InputReport, Report};
 use super::{InputName, Opened, Plan, PlannedInput, Spill, identity};
 use crate::convert::{ConvertOptions, Stage};
@@ -195,10 +195,8 @@ impl Looking<'_> {
             self.first.get_or_insert(Error::Options(format!("{path}: {problem}")));
         }
         let gene_problems = !joiner.problems.is_empty();
-        for column in &joiner.dropped {
-            self.report.notes.push(format!("var[{column:?}] differs between the inputs and is left out"));
-        }
-        let (genes, var) = joiner.finish()?;
+        let Joined { genes, var, notes } = joiner.finish()?;
+        self.report.notes.extend(notes);
         self.report.genes = genes.names.len() as u64;
         if several {
             let how = if genes.by_position { "the same list in all inputs" } else { "matched" };

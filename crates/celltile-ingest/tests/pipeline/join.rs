@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use celltile::table::{Categorical, Categories, Codes, Column, Numeric, Text};
+use celltile::table::{Categorical, Categories, Codes, Column, Numeric, StringKind, Text};
 use celltile_ingest::convert::ConvertOptions;
 use celltile_ingest::plan::{DuplicateGenes, Join, Joining};
 
-use crate::memory::{Input, Inputs, cells, column, names, open, options, reference, text};
+use crate::memory::{Input, Inputs, cells, column, names, open, options, reference, shown, text};
 
 fn joined(join: Join) -> ConvertOptions {
     ConvertOptions { joining: Joining { join, ..Joining::default() }, ..options() }
@@ -15,6 +15,20 @@ fn joined(join: Join) -> ConvertOptions {
 
 fn list(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn words(values: &[Option<&str>]) -> Text {
+    values.iter().copied().collect()
+}
+
+/// The values of a column of var by the name of their gene, `-` for missing ones.
+fn var_of(storage: &celltile::storage::MemoryStorage, name: &str) -> Option<Vec<(String, String)>> {
+    let dataset = open(storage);
+    let names = dataset.var_names().unwrap().unwrap().into_names();
+    let var = dataset.var().unwrap().unwrap();
+    let mut found: Vec<_> = names.into_iter().zip(shown(var.column(name)?.values())).collect();
+    found.sort();
+    Some(found)
 }
 
 /// Problems of inputs that cannot be converted as they are.
@@ -149,6 +163,110 @@ fn test_identifiers_or_a_column_of_var_tell_genes_apart() {
     let mut b = b;
     b.ids = None;
     assert!(problems(&Inputs::new([a, b]), &options()).contains("by names"));
+}
+
+#[test]
+fn test_genes_without_a_value_of_the_key_are_no_gene_that_both_inputs_have() {
+    let a = Input::random(1, 5, list(&["A", "B", "C"]))
+        .with_var(Column::new("key", words(&[Some("k1"), None, Some("k3")])));
+    let b = Input::random(2, 5, list(&["D", "C", "A"]))
+        .with_var(Column::new("key", words(&[None, Some("k3"), Some("k1")])));
+    for join in [Join::Exact, Join::Inner, Join::Outer] {
+        let joining = Joining { join, var_key: Some("key".into()), ..Joining::default() };
+        let told = problems(&Inputs::new([a.clone(), b.clone()]), &ConvertOptions { joining, ..options() });
+        for part in ["memory/0", "memory/1", "by key", "rows of var", "(\"1\")", "(\"0\")", "--var-key"] {
+            assert!(told.contains(part), "{told}");
+        }
+    }
+    // The category 1 is not the text "1".
+    let numbers = Categories::from_array(&arrow_array::Int64Array::from(vec![1, 2, 3]), StringKind::Object);
+    let codes = Codes::collect([0, 1, 2], 3).unwrap();
+    let c = Input::random(1, 5, list(&["A", "B", "C"]))
+        .with_var(Column::new("key", Categorical::new(codes, numbers.unwrap(), false).unwrap()));
+    let joining = Joining { var_key: Some("key".into()), ..Joining::default() };
+    let told = problems(&Inputs::new([c.clone(), c]), &ConvertOptions { joining, ..options() });
+    assert!(told.contains("var[\"key\"] (--var-key) holds no text"), "{told}");
+}
+
+#[test]
+fn test_a_sum_of_joined_genes_that_is_too_large_names_them_as_the_input_does() {
+    let a = Input::of(list(&["A", "B"]), vec![vec![(0, 1)]]);
+    let most = i32::MAX.unsigned_abs();
+    let b = Input::of(list(&["B", "A", "B"]), vec![vec![(1, 4)], vec![(0, most), (1, 3), (2, 1)]]);
+    let joining = Joining { duplicate_genes: DuplicateGenes::Sum, ..Joining::default() };
+    let options = ConvertOptions { joining, ..options() };
+    let storage = celltile::storage::MemoryStorage::new();
+    let said = Inputs::new([a, b]).convert(&storage, &options).unwrap_err().to_string();
+    for part in ["memory/1", "cell 1 (cell1)", "gene 0 (B)", "the sum of 2147483647, 1"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn test_columns_of_var_that_all_inputs_agree_on_stay() {
+    let a = Input::random(1, 9, list(&["A", "B"]))
+        .with_var(Column::new("same", words(&[Some("a"), Some("b")])))
+        .with_var(Column::new("coded", category(&[0, 1], &["a", "b"])))
+        .with_var(Column::new("only", words(&[Some("x"), Some("y")])))
+        .with_var(Column::new("other", words(&[Some("1"), Some("2")])))
+        .with_var(Column::new("later", words(&[Some("p"), Some("q")])));
+    let b = Input::random(2, 9, list(&["B", "C"]))
+        .with_var(Column::new("same", words(&[Some("b"), Some("c")])))
+        .with_var(Column::new("coded", category(&[1, 0], &["c", "b"])))
+        .with_var(Column::new("other", words(&[Some("3"), Some("4")])))
+        .with_var(Column::new("later", words(&[Some("q"), Some("r")])))
+        .with_var(Column::new("new", words(&[Some("u"), Some("v")])));
+    // It agrees with the first input, but not with what the second says of a gene that the first does not have.
+    let c = Input::random(3, 9, list(&["C", "D"]))
+        .with_var(Column::new("same", words(&[Some("c"), None])))
+        .with_var(Column::new("coded", words(&[Some("c"), Some("d")])))
+        .with_var(Column::new("other", words(&[Some("4"), Some("5")])))
+        .with_var(Column::new("later", words(&[Some("s"), Some("t")])));
+    let inputs = Inputs::new([a, b, c]);
+    let (storage, summary) = inputs.converted(&joined(Join::Outer));
+    let pairs = |values: [&str; 4]| {
+        let genes = ["A", "B", "C", "D"];
+        Some(genes.iter().zip(values).map(|(g, v)| ((*g).to_owned(), v.to_owned())).collect::<Vec<_>>())
+    };
+    assert_eq!(var_of(&storage, "same"), pairs(["a", "b", "c", "-"]));
+    for gone in ["only", "new", "other", "later"] {
+        assert_eq!(var_of(&storage, gone), None);
+        let note =
+            summary.notes.iter().find(|note| note.starts_with(&format!("var[\"{gone}\"] is left out")));
+        let note = note.unwrap_or_else(|| panic!("{gone}: {:?}", summary.notes));
+        let (one, two) = match gone {
+            "only" => ("memory/1", "does not have it"),
+            "new" => ("memory/0", "does not have it"),
+            "other" => ("memory/0", "memory/1"),
+            _ => ("memory/1", "memory/2"),
+        };
+        assert!(note.contains(one) && note.contains(two), "{note}");
+    }
+    let dataset = open(&storage);
+    let var = dataset.var().unwrap().unwrap();
+    let names: Vec<_> = var.columns().iter().map(Column::name).collect();
+    assert_eq!(names, ["same", "coded"]);
+    assert_eq!(var.index().unwrap().values().len(), 4);
+}
+
+#[test]
+fn test_other_names_of_one_identifier_are_told() {
+    let mut a = Input::of(list(&["N", "M"]), vec![vec![(0, 1), (1, 2)]]);
+    let mut b = Input::of(list(&["M", "O"]), vec![vec![(0, 3), (1, 4)]]);
+    a.ids = Some(list(&["E1", "E2"]));
+    b.ids = Some(list(&["E2", "E1"]));
+    let (storage, summary) = Inputs::new([a.clone(), b.clone()]).converted(&options());
+    let told = |summary: &celltile_ingest::convert::Summary| summary.notes.join("; ");
+    let note = "1 genes go by another name in some inputs than in the first one that has them, whose names stay \
+                (\"E1\" is \"N\", and \"O\" in memory/1)";
+    assert!(told(&summary).contains(note), "{}", told(&summary));
+    let mut names = open(&storage).var_names().unwrap().unwrap().into_names();
+    names.sort();
+    assert_eq!(names, ["M", "N"]);
+    // The same with the same list.
+    b.ids.clone_from(&a.ids);
+    let (_, summary) = Inputs::new([a, b]).converted(&options());
+    assert!(told(&summary).contains("2 genes go by another name"), "{}", told(&summary));
 }
 
 fn category(codes: &[i64], list: &[&str]) -> Categorical {

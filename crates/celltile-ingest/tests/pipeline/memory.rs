@@ -298,7 +298,11 @@ pub(crate) fn reference(inputs: &[Input]) -> Vec<BTreeMap<String, i64>> {
 /// A column of obs as text, cell by cell.
 pub(crate) fn column(dataset: &Dataset, name: &str) -> Vec<String> {
     let obs = dataset.obs_from(&[name], &Cache::memory()).unwrap();
-    let values = obs.column(name).unwrap().values().unwrap();
+    shown(&obs.column(name).unwrap().values().unwrap())
+}
+
+/// Values as text, `-` for missing ones.
+pub(crate) fn shown(values: &celltile::table::Values) -> Vec<String> {
     match values {
         celltile::table::Values::Category(values) => {
             let value = |code: i32| values.categories().get(code as usize).unwrap().to_string();
