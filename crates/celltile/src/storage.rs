@@ -7,6 +7,7 @@
 mod local;
 mod memory;
 pub(crate) mod mmap;
+mod place;
 #[cfg(feature = "client")]
 mod remote;
 mod remote_options;
@@ -22,6 +23,7 @@ use bytes::Bytes;
 
 pub use self::local::LocalStorage;
 pub use self::memory::MemoryStorage;
+pub use self::place::Place;
 #[cfg(feature = "client")]
 pub use self::remote::{RemoteStorage, Traffic};
 pub use self::remote_options::RemoteOptions;
@@ -136,6 +138,27 @@ pub trait Storage: fmt::Debug + Send + Sync {
         if found == expected { Ok(()) } else { Err(Error::Size { path: self.locate(key), found, expected }) }
     }
 
+    /// Writes a whole object, if what is there is `expected` (nothing, if that is `None`); `false` if it is something
+    /// else. A bucket decides that itself, where it can; elsewhere the object is looked at just before, which is exact as
+    /// long as no other writer comes in that moment.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    fn write_if(&self, key: &str, bytes: &[u8], expected: Option<&[u8]>) -> Result<bool> {
+        let mut writer = self.create(key)?;
+        io::Write::write_all(&mut writer, bytes).map_err(|e| Error::io(self.locate(key), "write", e))?;
+        let there = match self.read(key) {
+            Ok(there) => Some(there),
+            Err(error) if error.is_not_found() => None,
+            Err(error) => return Err(error),
+        };
+        if there.as_deref() != expected {
+            return Ok(false);
+        }
+        writer.finish()?;
+        Ok(true)
+    }
+
     /// Starts an object that is written piece by piece and appears when finished.
     ///
     /// # Errors
@@ -167,6 +190,11 @@ pub trait Storage: fmt::Debug + Send + Sync {
     /// The bucket that an object is in, with what tells it from others, and its name there.
     fn bucket_of(&self, key: &str) -> Option<(String, String)> {
         let _ = key;
+        None
+    }
+
+    /// Where its objects are, if that can be compared with where those of others are.
+    fn place(&self) -> Option<Place> {
         None
     }
 

@@ -126,6 +126,43 @@ fn test_writing_overcomes_faults() {
 }
 
 #[test]
+fn test_conditional_writes_demand_what_was_seen_and_overcome_faults() {
+    let Some(server) = S3Server::start() else { return };
+    let proxy = HttpServer::proxy(server.address());
+    let mut options = quick();
+    options.deadline = Duration::from_secs(30);
+    let storage = storage_at(proxy.address(), "p", options.clone());
+    for fault in [Spoil::Status(503), Spoil::Close, Spoil::Lost, Spoil::Status(409)] {
+        server.storage("p").write("a", b"one").unwrap();
+        server.storage("p").remove("b").unwrap();
+        proxy.plan(first_time(fault));
+        assert!(storage.write_if("a", b"two", Some(b"one")).unwrap(), "{fault:?}");
+        assert!(storage.write_if("b", b"new", None).unwrap(), "{fault:?}");
+        let puts: Vec<_> = proxy.log().into_iter().filter(|r| r.method == "PUT").collect();
+        let demands = |name: &str| puts.iter().any(|r| r.header(name).is_some());
+        assert!(demands("if-match") && demands("if-none-match"), "{fault:?}");
+    }
+    // Another writer comes between the look and the write.
+    let other = server.storage("p");
+    other.write("a", b"one").unwrap();
+    proxy.plan(move |request, _| {
+        if request.method == "PUT" {
+            other.write("a", b"theirs").unwrap();
+        }
+        Spoil::Nothing
+    });
+    assert!(!storage.write_if("a", b"two", Some(b"one")).unwrap());
+    assert_eq!(server.storage("p").read("a").unwrap(), b"theirs"[..]);
+    // A server that knows no conditions: the object was looked at just before.
+    proxy.plan(|request, _| {
+        let condition = request.header("if-match").or(request.header("if-none-match"));
+        if condition.is_some() && request.method == "PUT" { Spoil::Status(501) } else { Spoil::Nothing }
+    });
+    assert!(storage.write_if("a", b"three", Some(b"theirs")).unwrap());
+    assert!(!storage.write_if("a", b"four", Some(b"theirs")).unwrap());
+}
+
+#[test]
 fn test_lasting_fault_while_writing_is_an_error_that_names_the_object() {
     let Some(server) = S3Server::start() else { return };
     let proxy = HttpServer::proxy(server.address());

@@ -38,6 +38,22 @@ fn over_new(test: impl Fn(&dyn Fn(&str) -> Arc<dyn Storage>)) {
 }
 
 #[test]
+fn test_conditional_writes_take_the_place_of_what_was_expected_alone() {
+    over_all(|storage| {
+        assert!(!storage.write_if("a/x", b"new", Some(b"old")).unwrap(), "nothing is there");
+        assert!(storage.read("a/x").unwrap_err().is_not_found());
+        assert!(storage.write_if("a/x", b"one", None).unwrap());
+        assert!(!storage.write_if("a/x", b"two", None).unwrap());
+        assert!(!storage.write_if("a/x", b"two", Some(b"other")).unwrap());
+        assert_eq!(storage.read("a/x").unwrap(), b"one"[..]);
+        assert!(storage.write_if("a/x", b"two", Some(b"one")).unwrap());
+        assert_eq!(storage.read("a/x").unwrap(), b"two"[..]);
+        let left: Vec<_> = storage.list("a").unwrap().into_iter().map(|entry| entry.key).collect();
+        assert_eq!(left, ["a/x"]);
+    });
+}
+
+#[test]
 fn test_datasets_are_read_in_every_way() {
     over_new(dataset_suite::reads);
 }

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::{Entry, EntryKind, Object, ObjectWriter, Storage, check_key};
+use super::{Entry, EntryKind, Object, ObjectWriter, Place, Storage, check_key};
 use crate::error::{Error, Result};
 
 /// How the names of unfinished files end.
@@ -157,6 +157,10 @@ impl Storage for LocalStorage {
 
     fn file_of(&self, key: &str) -> Option<PathBuf> {
         self.path(key).ok()
+    }
+
+    fn place(&self) -> Option<Place> {
+        Some(Place::of_path(&self.root))
     }
 
     fn remove_folder(&self, folder: &str) -> Result<()> {

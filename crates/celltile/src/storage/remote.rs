@@ -33,7 +33,7 @@ use self::location::Location;
 use self::pace::Pace;
 use self::transport::Counters;
 use self::version::Version;
-use super::{Entry, EntryKind, Object, ObjectWriter, ReadRequest, RemoteOptions, Storage, check_key};
+use super::{Entry, EntryKind, Object, ObjectWriter, Place, ReadRequest, RemoteOptions, Storage, check_key};
 use crate::error::{Error, Result};
 
 pub use self::transport::Traffic;
@@ -212,6 +212,10 @@ impl Storage for RemoteStorage {
         Some((settings, location.full_key(key)))
     }
 
+    fn place(&self) -> Option<Place> {
+        Some(self.inner.location.place())
+    }
+
     fn version(&self, key: &str) -> Result<Option<String>> {
         Ok(Some(self.head(key)?.text()))
     }
@@ -331,6 +335,17 @@ impl Storage for RemoteStorage {
         let bytes = Bytes::copy_from_slice(bytes);
         let ours = Arc::clone(&connection);
         let result = self.run(key, "write", 0, async move { put::put(&inner, &ours, &path, bytes).await });
+        connection.versions().remove(key);
+        result
+    }
+
+    fn write_if(&self, key: &str, bytes: &[u8], expected: Option<&[u8]>) -> Result<bool> {
+        let (inner, connection) = (Arc::clone(&self.inner), self.inner.connection()?);
+        let path = inner.path(key)?;
+        let (bytes, expected) = (Bytes::copy_from_slice(bytes), expected.map(Bytes::copy_from_slice));
+        let ours = Arc::clone(&connection);
+        let result = self
+            .run(key, "write", 0, async move { put::put_if(&inner, &ours, &path, bytes, expected).await });
         connection.versions().remove(key);
         result
     }

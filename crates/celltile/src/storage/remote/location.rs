@@ -4,6 +4,7 @@ use std::fmt;
 
 use url::Url;
 
+use super::super::Place;
 use crate::error::{Error, Result};
 
 /// Which kind of bucket.
@@ -94,6 +95,17 @@ impl Location {
         if key.is_empty() { self.shown.clone() } else { format!("{}/{key}", self.shown) }
     }
 
+    /// What can be compared with that of other URLs.
+    pub(super) fn place(&self) -> Place {
+        if self.kind != Kind::Http {
+            return Place::in_bucket(format!("{:?} {}", self.kind, self.bucket), &self.prefix);
+        }
+        match Url::parse(&self.bucket) {
+            Ok(url) => Place::in_bucket(url.origin().ascii_serialization(), url.path()),
+            Err(_) => Place::in_bucket(self.bucket.clone(), ""),
+        }
+    }
+
     /// The key within the bucket.
     pub(super) fn full_key(&self, key: &str) -> String {
         match (self.prefix.is_empty(), key.is_empty()) {
@@ -131,6 +143,24 @@ mod tests {
         let http = Location::parse("https://host:80/data/x/?token=secret").unwrap();
         assert_eq!(http.show("m"), "https://host:80/data/x/m");
         assert_eq!(http.redact("GET https://host/x?token=secret failed"), "GET https://host/x?... failed");
+    }
+
+    #[test]
+    fn test_places_are_the_same_whatever_the_spelling() {
+        let overlap = |a: &str, b: &str| {
+            Location::parse(a).unwrap().place().overlaps(&Location::parse(b).unwrap().place())
+        };
+        for (a, b) in [
+            ("s3://b/a", "s3://b/a/"),
+            ("s3://b/a", "s3a://b/a/x"),
+            ("s3://b", "S3://b/a"),
+            ("http://Host/a?t=1", "http://host:80/a/x"),
+        ] {
+            assert!(overlap(a, b), "{a} {b}");
+        }
+        for (a, b) in [("s3://b/a", "gs://b/a"), ("s3://b/a", "s3://c/a"), ("http://h/a", "https://h/a")] {
+            assert!(!overlap(a, b), "{a} {b}");
+        }
     }
 
     #[test]

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 use object_store::multipart::PartId;
 use object_store::path::Path;
-use object_store::{PutOptions, PutPayload};
+use object_store::{ObjectStoreExt as _, PutMode, PutOptions, PutPayload, UpdateVersion};
 use tokio::task::{AbortHandle, JoinHandle};
 use tokio::time::timeout;
 
 use super::super::ObjectWriter;
 use super::connection::{Connection, Parts};
 use super::fault::Fault;
-use super::get::{head, permit};
+use super::get::{get, head, permit};
 use super::pace::Pace;
 use super::{Inner, runtime};
 use crate::error::Result;
@@ -44,6 +44,68 @@ pub(super) async fn put(
             Ok(Ok(_)) => return Ok(()),
             Ok(Err(error)) => pace.pause(error.into()).await?,
             Err(_) => pace.pause(Fault::stalled("the upload")).await?,
+        }
+    }
+}
+
+/// Writes an object in one request, if what is there is `expected`; whether it was.
+pub(super) async fn put_if(
+    inner: &Inner,
+    connection: &Connection,
+    path: &Path,
+    bytes: Bytes,
+    expected: Option<Bytes>,
+) -> Result<bool, Fault> {
+    use object_store::Error as E;
+    let there = || async {
+        match get(connection, &inner.options, path, None, None).await {
+            Ok(got) => Ok(Some(got.bytes)),
+            Err(Fault::NotFound) => Ok(None),
+            Err(fault) => Err(fault),
+        }
+    };
+    let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+    let mut pace = Pace::new(&inner.options, size);
+    let mut conditions = true;
+    loop {
+        // Asked for before the object is read: what is put takes the place of what was read, or of nothing.
+        let mode = match &expected {
+            _ if !conditions => PutMode::Overwrite,
+            None => PutMode::Create,
+            Some(_) => match timeout(pace.patience(), connection.store.head(path)).await {
+                Ok(Ok(meta)) => PutMode::Update(UpdateVersion { e_tag: meta.e_tag, version: meta.version }),
+                Ok(Err(E::NotFound { .. })) => return Ok(false),
+                Ok(Err(error)) => {
+                    pace.pause(error.into()).await?;
+                    continue;
+                }
+                Err(_) => {
+                    pace.pause(Fault::stalled("the answer")).await?;
+                    continue;
+                }
+            },
+        };
+        match there().await? {
+            // By an earlier try whose answer was lost, or by somebody who wrote the same.
+            Some(found) if found == bytes => return Ok(true),
+            found if found != expected => return Ok(false),
+            _ => {}
+        }
+        let options = PutOptions { mode, ..PutOptions::default() };
+        let request = connection.store.put_opts(path, bytes.clone().into(), options);
+        let fault = match timeout(pace.upload_patience(size), request).await {
+            Ok(Ok(_)) => return Ok(true),
+            // Looked at again: of two who come at once a server may refuse both.
+            Ok(Err(E::AlreadyExists { .. } | E::Precondition { .. } | E::NotModified { .. })) => {
+                Fault::passing(ErrorKind::Other, "others write this object at the same time")
+            }
+            Ok(Err(error)) => Fault::from(error),
+            Err(_) => Fault::stalled("the upload"),
+        };
+        match fault {
+            // Some servers cannot put on a condition: then it has just been looked at.
+            Fault::Refused(ErrorKind::Unsupported, _) if conditions => conditions = false,
+            fault => pace.pause(fault).await?,
         }
     }
 }
