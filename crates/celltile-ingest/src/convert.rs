@@ -5,6 +5,7 @@
 //! are stored in are put aside; tiles are encoded; obs and the manifest are written. [`convert`] runs all of them, and keeps in memory
 //! what it can, so that most inputs are read once.
 
+mod apart;
 mod cells;
 mod clean;
 mod copies;
@@ -71,10 +72,11 @@ pub fn convert_files(
     source_options: &SourceOptions,
     options: &ConvertOptions,
 ) -> Result<Summary> {
-    Stages::check_free(storage.as_ref(), options)?;
     let mut options = options.clone();
     options.inputs_remote = source_options.remote.clone();
     options.openers.clone_from(&source_options.openers);
+    let paths = inputs.iter().map(|input| input.path.as_str());
+    Stages::check_free(storage.as_ref(), paths, &options)?;
     let plan = Plan::look(inputs, source_options, &options)?.plan()?;
     convert(&plan, storage, &options)
 }

@@ -96,12 +96,6 @@ impl Making {
         let output = self.output.clone().ok_or_else(|| {
             Failure::Usage("--output DATASET is missing: where the new dataset is to be".to_owned())
         })?;
-        let whole = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        if let Some(input) = inputs.iter().find(|input| whole(Path::new(&input.path)) == whole(&output)) {
-            return Err(Failure::Bad(
-                format!("{}: is an input; the new dataset needs another place", input.path).into(),
-            ));
-        }
         let stages = Stages::new(progress);
         let dataset = Dataset::open(first)?;
         let (source, mut options) = self.conversion.options()?;

@@ -122,6 +122,13 @@ fn test_conversion_into_a_bucket() {
     assert!(puts.last().unwrap().target.ends_with("/manifest.json"), "the manifest comes last");
     assert!(run_at(s3.address(), &format!("verify {URL} --strict")).ok().out.starts_with("sound: 3 tiles"));
     run_at(s3.address(), &words).fails(1, "--overwrite");
+    for (input, output) in [("", "/"), ("/", ""), ("", "/new"), ("", "/../cells")] {
+        let words = format!("convert {URL}{input} -o {URL}{output} --overwrite");
+        let failed = run_at(s3.address(), &words);
+        assert!(output.contains("..") || failed.err.contains("is an input"), "{}", failed.err);
+        assert_eq!(failed.code, Some(1));
+    }
+    assert!(run_at(s3.address(), &format!("verify {URL} --strict")).ok().out.starts_with("sound: 3 tiles"));
     run_at(s3.address(), &format!("{words}0 --overwrite")).ok();
     assert!(run_at(s3.address(), &format!("verify {URL}")).ok().out.starts_with("sound: 1 tiles"));
 }

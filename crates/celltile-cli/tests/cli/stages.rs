@@ -249,6 +249,9 @@ fn test_append_and_merge_take_tiles_over() {
     let info: serde_json::Value = serde_json::from_str(&info).unwrap();
     assert_eq!((info["n_cells"].as_u64(), info["n_tiles"].as_u64()), (Some(420), Some(9)));
     run(folder.path(), &at("a"), "append IN/a IN/part1.h5ad -o OUT --overwrite").fails(1, "is an input");
+    run(folder.path(), &at("a"), "convert OUT/ -o OUT --overwrite").fails(1, "is an input");
+    run(folder.path(), &at("a"), "plan OUT -o OUT/. --overwrite").fails(1, "is an input");
+    run_on(&at("a"), "verify {} --strict").ok();
     run(folder.path(), &at("e"), "merge IN/a IN/part1.h5ad -o OUT").fails(1, "part1.h5ad");
 }
 

@@ -7,6 +7,7 @@ use celltile::storage::Storage;
 use celltile::writer::prepare;
 use serde_json::Value;
 
+use super::apart;
 use super::encode::encode;
 use super::finish::finish;
 use super::options::ConvertOptions;
@@ -170,7 +171,12 @@ impl std::fmt::Debug for Stages {
 
 impl Stages {
     /// Fails early where a conversion could not begin.
-    pub(super) fn check_free(storage: &dyn Storage, options: &ConvertOptions) -> Result<()> {
+    pub(super) fn check_free<'a>(
+        storage: &dyn Storage,
+        inputs: impl IntoIterator<Item = &'a str>,
+        options: &ConvertOptions,
+    ) -> Result<()> {
+        apart::check(storage, inputs, options)?;
         if options.writer.overwrite || options.resume {
             return Ok(());
         }
@@ -190,7 +196,8 @@ impl Stages {
 
     /// Begins or resumes.
     fn begin(plan: &Plan, storage: &Arc<dyn Storage>, options: &ConvertOptions) -> Result<Begun> {
-        Self::check_free(storage.as_ref(), options)?;
+        let paths = plan.inputs.iter().map(|input| input.path.as_str());
+        Self::check_free(storage.as_ref(), paths, options)?;
         let work = Work::new(Arc::clone(storage), plan, options)?;
         if options.resume {
             if storage.size(celltile::keys::MANIFEST).is_ok() {

@@ -11,6 +11,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod apart;
 mod in_place;
 mod join;
 mod memory;
