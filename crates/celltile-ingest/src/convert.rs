@@ -6,12 +6,14 @@
 //! what it can, so that most inputs are read once.
 
 mod apart;
+mod beneath;
 mod cells;
 mod clean;
 mod copies;
 mod encode;
 mod finish;
 mod in_place;
+mod lock;
 mod options;
 mod order;
 mod packed;
@@ -33,6 +35,7 @@ pub use clean::Duplicates;
 pub use in_place::append_in_place;
 pub use options::{ConvertOptions, Progress, Stage};
 pub use order::GeneOrderFrom;
+use stages::can_go_on;
 pub use stages::{Stages, convert};
 pub use summary::{InputSummary, Summary};
 

@@ -152,6 +152,7 @@ impl Conversion {
             joining: self.joining.get(),
             gene_order_from,
             obs: ObsWriteOptions {
+                tiles_per_file: self.encoding.tiles_per_shard,
                 max_categories: self.encoding.max_categories,
                 ..ObsWriteOptions::default()
             },
@@ -206,6 +207,9 @@ pub(crate) struct Encoding {
     /// Tile chunks of a tile instead.
     #[arg(long, value_name = "N", group = "cut", value_parser = clap::value_parser!(u32).range(1..))]
     chunks: Option<u32>,
+    /// Tiles whose cells share a file of the cell table, in every file but the last; small numbers let cells be appended in place more often.
+    #[arg(long, value_name = "N", default_value_t = ObsWriteOptions::default().tiles_per_file, value_parser = clap::value_parser!(u64).range(1..))]
+    tiles_per_shard: u64,
     /// Category columns with more categories are stored as strings.
     #[arg(long, value_name = "N", default_value_t = ObsWriteOptions::default().max_categories)]
     max_categories: usize,

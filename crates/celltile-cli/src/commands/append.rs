@@ -23,8 +23,9 @@ pub(crate) struct AppendArgs {
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Append to the dataset where it stands. Only if no file that its manifest names has to change: the last tile and the last obs shard are full, and the inputs
-    /// bring no new genes, columns or categories. Readers see the old dataset or the new one.
-    #[arg(long, conflicts_with_all = ["output", "overwrite", "resume"])]
+    /// bring no new genes, columns or categories. Readers see the old dataset or the new one. Killed, it goes on when it is run again; with --overwrite what an append that was not
+    /// finished left is dropped first.
+    #[arg(long, conflicts_with_all = ["output", "resume"])]
     in_place: bool,
     #[command(flatten)]
     making: Making,
@@ -69,13 +70,12 @@ pub(crate) fn append(args: &AppendArgs, progress: ProgressMode) -> Result<(), Fa
 }
 
 fn in_place(args: &AppendArgs, progress: ProgressMode) -> Result<(), Failure> {
-    let place =
-        args.dataset.to_str().ok_or_else(|| Failure::Usage("the dataset's path is not UTF-8".to_owned()))?;
     let stages = Stages::new(progress);
     let (source, mut options) = args.making.conversion.options()?;
     options.progress = Some(told(&stages));
+    options.writer.overwrite = args.making.overwrite;
     let inputs = find_inputs(&args.inputs, &[]).map_err(Failure::of_ingest)?;
-    let result = append_in_place(place, &inputs, &source, &options);
+    let result = append_in_place(place(&args.dataset)?, &inputs, &source, &options);
     stages.end();
     let mut out = BufWriter::new(io::stdout().lock());
     super::convert::as_table(&result.map_err(Failure::of_ingest)?).write(&mut out)?;

@@ -20,6 +20,7 @@ mod bench;
 mod bucket;
 mod convert;
 mod frames;
+mod in_place;
 mod info;
 mod inputs;
 mod interop;

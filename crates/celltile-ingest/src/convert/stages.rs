@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::apart;
 use super::encode::encode;
 use super::finish::finish;
+use super::lock::{Lock, Others};
 use super::options::ConvertOptions;
 use super::order;
 use super::pass::{Room, Todo, check_memory, pass};
@@ -35,8 +36,7 @@ pub fn convert(plan: &Plan, storage: Arc<dyn Storage>, options: &ConvertOptions)
         let mut summary = match Stages::begin(plan, &storage, options)? {
             Begun::Complete(summary) => *summary,
             Begun::Work(work) => run(plan, &work, options).inspect_err(|error| {
-                // With what is wrong in an input nobody can go on; with what a disk or a network says, later.
-                if !matches!(error, Error::Cancelled | Error::Io { .. } | Error::Dataset(_)) {
+                if !can_go_on(error) {
                     let _ = work.clear();
                 }
             })?,
@@ -44,6 +44,12 @@ pub fn convert(plan: &Plan, storage: Arc<dyn Storage>, options: &ConvertOptions)
         summary.time = started.elapsed();
         Ok(summary)
     })
+}
+
+/// Whether a conversion that ended with this error can be taken up again: with what a disk or a network says, later; with
+/// what is wrong in an input, never.
+pub(super) fn can_go_on(error: &Error) -> bool {
+    matches!(error, Error::Cancelled | Error::Io { .. } | Error::Dataset(_))
 }
 
 fn on_threads<T: Send>(options: &ConvertOptions, what: impl FnOnce() -> Result<T> + Send) -> Result<T> {
@@ -198,10 +204,12 @@ impl Stages {
     fn begin(plan: &Plan, storage: &Arc<dyn Storage>, options: &ConvertOptions) -> Result<Begun> {
         let paths = plan.inputs.iter().map(|input| input.path.as_str());
         Self::check_free(storage.as_ref(), paths, options)?;
-        let work = Work::new(Arc::clone(storage), plan, options)?;
+        let lock = Lock::take(storage.as_ref(), Others::None)?;
+        let work = |lock| Work::new(Arc::clone(storage), plan, options, lock);
         if options.resume {
             if storage.size(celltile::keys::MANIFEST).is_ok() {
-                return complete(plan, storage, &work).map(|summary| Begun::Complete(Box::new(summary)));
+                return complete(plan, storage, &work(lock)?)
+                    .map(|summary| Begun::Complete(Box::new(summary)));
             }
             if let Some(stored) = Work::load_plan(storage.as_ref())? {
                 let differences = plan.differences(&stored);
@@ -213,12 +221,16 @@ impl Stages {
                     )));
                 }
                 // What was put aside before was so by the stored plan.
-                let mut work = work;
+                let mut work = work(lock)?;
                 work.layout = stored.spill;
                 return Ok(Begun::Work(work));
             }
         }
         prepare(storage.as_ref(), options.writer.overwrite)?;
+        // The lock was in what has just been cleared away.
+        let again = Lock::take(storage.as_ref(), Others::None)?;
+        drop(lock);
+        let work = work(again)?;
         work.store_plan(plan)?;
         Ok(Begun::Work(work))
     }
@@ -255,7 +267,8 @@ impl Stages {
         plan.settings.apply(&mut options)?;
         options.inputs_remote = sources.remote.clone();
         options.openers.clone_from(&sources.openers);
-        let work = Work::new(storage, &plan, &options)?;
+        let lock = Lock::take(storage.as_ref(), Others::Stages)?;
+        let work = Work::new(storage, &plan, &options, lock)?;
         Ok(Self { plan, work, options })
     }
 
@@ -394,32 +407,8 @@ fn complete(plan: &Plan, storage: &Arc<dyn Storage>, work: &Work) -> Result<Summ
     }
     work.clear_temporaries()?;
     work.clear()?;
-    let number = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_u64).unwrap_or(0);
-    let sources =
-        ours.and_then(|ours| ours.get("sources")).and_then(Value::as_array).cloned().unwrap_or_default();
-    let counted: Vec<Counted> = sources
-        .iter()
-        .map(|entry| {
-            let or = |key: &str, other: &str| {
-                entry.get(key).and_then(Value::as_u64).unwrap_or(number(entry, other))
-            };
-            Counted {
-                tally: super::tally::Tally {
-                    cells: number(entry, "cells"),
-                    read_nonzeros: or("read_nonzeros", "nonzeros"),
-                    read_sum: or("read_sum", "sum"),
-                    nonzeros: number(entry, "nonzeros"),
-                    sum: number(entry, "sum"),
-                },
-                findings: super::clean::Findings {
-                    unsorted: number(entry, "unsorted_cells"),
-                    zeros: number(entry, "zeros_dropped"),
-                    repeated: number(entry, "repeated_summed"),
-                },
-                totals: Vec::new(),
-            }
-        })
-        .collect();
+    let sources = ours.and_then(|ours| ours.get("sources")).and_then(Value::as_array);
+    let counted: Vec<Counted> = sources.into_iter().flatten().map(Counted::of_source).collect();
     let mut summary = Summary::new(plan, &counted, manifest.n_tiles(), manifest.bytes());
     summary.was_complete = true;
     Ok(summary)

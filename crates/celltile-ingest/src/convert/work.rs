@@ -11,6 +11,7 @@ use celltile::writer::TileRecord;
 use serde_json::{Value, json};
 
 use super::clean::Findings;
+use super::lock::Lock;
 use super::options::ConvertOptions;
 use super::tally::Tally;
 use crate::error::{Error, Result};
@@ -33,6 +34,8 @@ pub(super) struct Work {
     spill_folder: String,
     /// How cells are put aside.
     pub(super) layout: Spill,
+    /// Held as long as anybody works with this, where there are locks.
+    _lock: Option<Arc<Lock>>,
 }
 
 /// What the first pass found of an input.
@@ -44,11 +47,39 @@ pub(super) struct Counted {
     pub(super) totals: Vec<u64>,
 }
 
+impl Counted {
+    /// From what a finished dataset says of an input, without the sums of genes.
+    pub(super) fn of_source(source: &Value) -> Self {
+        let number = |key: &str| source.get(key).and_then(Value::as_u64);
+        let or = |key: &str, other: &str| number(key).or_else(|| number(other)).unwrap_or(0);
+        Self {
+            tally: Tally {
+                cells: or("cells", ""),
+                read_nonzeros: or("read_nonzeros", "nonzeros"),
+                read_sum: or("read_sum", "sum"),
+                nonzeros: or("nonzeros", ""),
+                sum: or("sum", ""),
+            },
+            findings: Findings {
+                unsorted: or("unsorted_cells", ""),
+                zeros: or("zeros_dropped", ""),
+                repeated: or("repeated_summed", ""),
+            },
+            totals: Vec::new(),
+        }
+    }
+}
+
 /// Cells, nonzeros and sum of counts that a tile has of an input.
 pub(super) type TileShare = (usize, u64, u64, u64);
 
 impl Work {
-    pub(super) fn new(storage: Arc<dyn Storage>, plan: &Plan, options: &ConvertOptions) -> Result<Self> {
+    pub(super) fn new(
+        storage: Arc<dyn Storage>,
+        plan: &Plan,
+        options: &ConvertOptions,
+        lock: Option<Lock>,
+    ) -> Result<Self> {
         let (spill, spill_folder): (Arc<dyn Storage>, _) = match &options.spill {
             None => (Arc::clone(&storage), ".work/spill".to_owned()),
             Some(place) => {
@@ -61,7 +92,7 @@ impl Work {
                 (spill, folder)
             }
         };
-        Ok(Self { storage, spill, spill_folder, layout: plan.spill })
+        Ok(Self { storage, spill, spill_folder, layout: plan.spill, _lock: lock.map(Arc::new) })
     }
 
     pub(super) fn store_plan(&self, plan: &Plan) -> Result<()> {

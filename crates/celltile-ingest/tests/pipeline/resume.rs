@@ -13,16 +13,47 @@ use celltile_ingest::plan::Joining;
 
 use crate::memory::{Input, Inputs, files, names, options, tight};
 
-/// A storage that dies at a write: from then on nothing works.
-#[derive(Debug, Clone)]
-struct Dying {
+/// A storage that dies at a write: from then on nothing works. Or something else happens at that write.
+#[derive(Clone)]
+pub(crate) struct Dying {
     inner: MemoryStorage,
     left: Arc<AtomicU64>,
+    instead: Option<Arc<dyn Fn() + Send + Sync>>,
+}
+
+impl std::fmt::Debug for Dying {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} left", self.left)
+    }
 }
 
 impl Dying {
+    pub(crate) fn new(inner: &MemoryStorage, left: u64) -> Self {
+        Self { inner: inner.clone(), left: Arc::new(AtomicU64::new(left)), instead: None }
+    }
+
+    /// At the write of that number something happens once.
+    pub(crate) fn meddling(
+        inner: &MemoryStorage,
+        left: u64,
+        what: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
+        Self { instead: Some(Arc::new(what)), ..Self::new(inner, left) }
+    }
+
+    /// Whether nothing has happened yet.
+    pub(crate) fn is_left(&self) -> bool {
+        self.left.load(Ordering::SeqCst) > 0
+    }
+
     fn step(&self, key: &str) -> celltile::Result<()> {
         let step = |left: u64| left.checked_sub(1);
+        if let Some(instead) = &self.instead {
+            if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) == Ok(1) {
+                instead();
+            }
+            return Ok(());
+        }
         match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, step) {
             Ok(_) => Ok(()),
             Err(_) => Err(DatasetError::Io {
@@ -88,7 +119,7 @@ fn test_stopped_at_any_write_and_resumed_gives_the_same_bytes() {
         let mut stops = 0;
         for at in 0.. {
             let storage = MemoryStorage::new();
-            let dying = Dying { inner: storage.clone(), left: Arc::new(AtomicU64::new(at)) };
+            let dying = Dying::new(&storage, at);
             if convert_files(&inputs.names(), Arc::new(dying), &inputs.source(), &options).is_ok() {
                 break;
             }
@@ -108,7 +139,7 @@ fn test_what_is_done_is_not_done_again() {
     let inputs = inputs();
     let options = tight(shuffled(Some(5)));
     let storage = MemoryStorage::new();
-    let dying = Dying { inner: storage.clone(), left: Arc::new(AtomicU64::new(9)) };
+    let dying = Dying::new(&storage, 9);
     convert_files(&inputs.names(), Arc::new(dying), &inputs.source(), &options).unwrap_err();
     inputs.reads.store(0, Ordering::Relaxed);
     inputs.convert(&storage, &options).unwrap();
@@ -140,7 +171,7 @@ fn test_finished_begun_and_other_conversions() {
     assert!(refused(&storage, &options()).contains("--overwrite"));
 
     let begun = MemoryStorage::new();
-    let dying = Dying { inner: begun.clone(), left: Arc::new(AtomicU64::new(4)) };
+    let dying = Dying::new(&begun, 4);
     convert_files(&inputs.names(), Arc::new(dying), &inputs.source(), &shuffled(None)).unwrap_err();
     assert!(refused(&begun, &other).contains("settings.tile_size is 11 now, 10 before"));
     assert!(refused(&begun, &options()).contains("--resume goes on with it"));
