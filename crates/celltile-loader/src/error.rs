@@ -1,5 +1,7 @@
 //! What can go wrong with a loader.
 
+use celltile::Error as DatasetError;
+
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -42,5 +44,22 @@ impl Error {
     #[allow(clippy::needless_pass_by_value, reason = "numbers and text alike")]
     pub(crate) fn option(what: &'static str, found: impl ToString, expected: impl Into<String>) -> Self {
         Self::Option { what, found: found.to_string(), expected: expected.into() }
+    }
+}
+
+/// Whether an error says that what is stored is damaged, as opposed to out of reach or not as asked for.
+pub(crate) fn is_damage(error: &DatasetError) -> bool {
+    match error {
+        DatasetError::Tile { source, .. } => !matches!(
+            source.as_ref(),
+            celltile::TileError::InexactCount { .. }
+                | celltile::TileError::OutOfMemory { .. }
+                | celltile::TileError::Buffer { .. }
+        ),
+        DatasetError::TileMismatch { .. }
+        | DatasetError::Checksum { .. }
+        | DatasetError::Size { .. }
+        | DatasetError::NotFound { .. } => true,
+        _ => false,
     }
 }

@@ -30,7 +30,8 @@ pub enum Next<C: Element> {
 
 /// Hands out the batches of one epoch after the other.
 ///
-/// Threads decode ahead from the first batch asked for on. Dropping the loader ends them and waits for that.
+/// Threads decode ahead from the first batch asked for on. Dropping the loader ends them and waits for that, or lets them
+/// end by themselves where they may wait for a server.
 #[derive(Debug)]
 pub struct Loader<C: Element> {
     setup: Arc<Setup<C>>,

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use celltile::obs::Cache;
 
+use crate::error::is_damage;
+
 /// How cells are mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shuffle {
@@ -46,6 +48,13 @@ pub enum OnDamage {
     Fail,
     /// The cells concerned are missing from their batches, and counted.
     Skip,
+}
+
+impl OnDamage {
+    /// Whether an error is passed over.
+    pub(crate) fn skips(self, error: &celltile::Error) -> bool {
+        self == Self::Skip && is_damage(error)
+    }
 }
 
 /// What is done to counts.

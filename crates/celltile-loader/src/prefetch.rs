@@ -57,9 +57,10 @@ pub(crate) struct Start {
     pub(crate) lane_steps: u64,
 }
 
-/// Running threads. They end, and are waited for, when this is dropped.
+/// Running threads. They end when this is dropped, which waits for them unless they may wait for a network.
 #[derive(Debug)]
 pub(crate) struct Prefetch<C: Element> {
+    remote: bool,
     queue: Arc<Queue<C>>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -69,7 +70,9 @@ impl<C: Element> Prefetch<C> {
     pub(crate) fn start(setup: &Arc<Setup<C>>, start: Start) -> Result<Self> {
         let queue = Arc::new(Queue::new());
         let stop = Arc::new(AtomicBool::new(false));
-        let mut running = Self { queue: Arc::clone(&queue), stop: Arc::clone(&stop), threads: Vec::new() };
+        let remote = setup.dataset.storage().is_remote();
+        let mut running =
+            Self { remote, queue: Arc::clone(&queue), stop: Arc::clone(&stop), threads: Vec::new() };
         let (plans, planned) = sync_channel(0);
         let batch_size = start.now.batch_size.max(1);
         running.spawn("plan", {
@@ -103,6 +106,11 @@ impl<C: Element> Drop for Prefetch<C> {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.queue.close();
+        if self.remote {
+            // A server may be silent for long. The threads see that they are to stop when it answers, or is given up;
+            // nobody looks at what they find then.
+            return;
+        }
         for thread in self.threads.drain(..) {
             // A thread that panicked has said so; the queue's end was the answer to that.
             let _ = thread.join();

@@ -139,8 +139,16 @@ fn select(dataset: &Dataset, options: &LoaderOptions, cells: Option<Arc<[u64]>>)
             let mut cuts = Vec::new();
             // Some tables at a time: one is larger than what is kept of it.
             for some in tiles.chunks(1024) {
-                for (tile, bounds) in some.iter().zip(dataset.chunk_bounds(some)?) {
+                for (tile, bounds) in some.iter().zip(dataset.chunk_bounds(some)) {
                     let start = tile.saturating_mul(tile_size);
+                    let bounds = match bounds {
+                        Ok(bounds) => bounds,
+                        // Without its table a tile is one group, whose cells are counted when they are missed.
+                        Err(error) if options.on_damage.skips(&error) => {
+                            vec![0, tile_size.min(n_cells.saturating_sub(start))]
+                        }
+                        Err(error) => return Err(error.into()),
+                    };
                     cuts.extend(bounds.iter().step_by(group).map(|bound| start.saturating_add(*bound)));
                     cuts.extend(bounds.last().map(|bound| start.saturating_add(*bound)));
                 }

@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use celltile::{ChunkReader, Csr};
 
-use super::plan::{Job, Plan, is_damage};
+use super::plan::{Job, Plan};
 use super::{GeneMap, Setup};
 use crate::batch::{Element, OpenBatch, log1p_cp10k, total};
 use crate::error::Result;
-use crate::options::{OnDamage, Transform};
+use crate::options::Transform;
 use crate::stats::Counters;
 
 /// The state from fill to fill: a batch can begin in one and end in the next.
@@ -236,7 +236,7 @@ impl<'s, C: Element> Decoding<'s, C> {
                     let number = task.0;
                     bytes = bytes.saturating_add(task.1.bytes);
                     if let Err(error) = work(reader, task) {
-                        let fatal = setup.on_damage == OnDamage::Fail || !is_damage(&error);
+                        let fatal = !setup.on_damage.skips(&error);
                         give_up.fetch_or(fatal, Ordering::Relaxed);
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push((number, fatal, error));
                     }

@@ -10,7 +10,6 @@ use celltile::{Error as DatasetError, TileHandle};
 use super::Setup;
 use crate::batch::{Element, bytes};
 use crate::error::{Error, Result};
-use crate::options::OnDamage;
 use crate::order::Lane;
 use crate::stats::Counters;
 
@@ -98,7 +97,7 @@ impl<C: Element> Planner<'_, C> {
         let tile_size = self.setup.dataset.manifest().tile_size.max(1);
         let mut tiles: Vec<u64> = plan.sorted.iter().map(|(cell, _)| cell / tile_size).collect();
         tiles.dedup();
-        let opened = self.setup.dataset.open_tiles(&tiles);
+        let opened = self.setup.dataset.open_tiles(&tiles)?;
         let mut at = 0;
         for (tile, opened) in tiles.into_iter().zip(opened) {
             let first_cell = tile.saturating_mul(tile_size);
@@ -186,23 +185,6 @@ impl<C: Element> Planner<'_, C> {
     }
 
     fn skips(&self, error: &DatasetError) -> bool {
-        self.setup.on_damage == OnDamage::Skip && is_damage(error)
-    }
-}
-
-/// Whether an error says that what is stored is damaged, as opposed to out of reach or not as asked for.
-pub(super) fn is_damage(error: &DatasetError) -> bool {
-    match error {
-        DatasetError::Tile { source, .. } => !matches!(
-            source.as_ref(),
-            celltile::TileError::InexactCount { .. }
-                | celltile::TileError::OutOfMemory { .. }
-                | celltile::TileError::Buffer { .. }
-        ),
-        DatasetError::TileMismatch { .. }
-        | DatasetError::Checksum { .. }
-        | DatasetError::Size { .. }
-        | DatasetError::NotFound { .. } => true,
-        _ => false,
+        self.setup.on_damage.skips(error)
     }
 }

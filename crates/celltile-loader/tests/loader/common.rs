@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -90,12 +90,27 @@ pub(crate) fn row(all: &Csr, cell: u64) -> (&[i32], &[i32]) {
     (&all.genes[range.clone()], &all.counts[range])
 }
 
-/// A storage that says it is far away, counts and delays its answers.
+/// A storage that says it is far away, counts and delays its answers, and gives none while its gate is locked.
 #[derive(Debug)]
 pub(crate) struct Far {
-    pub(crate) inner: MemoryStorage,
-    pub(crate) delay: Duration,
+    inner: MemoryStorage,
+    delay: Duration,
+    pub(crate) gate: RwLock<()>,
     pub(crate) reads: AtomicU64,
+}
+
+impl Far {
+    /// A dataset of these cells, far away.
+    pub(crate) fn with(cells: &Csr, tile_size: u64, chunk: u64, delay: Duration) -> Arc<Self> {
+        let storage = Arc::new(MemoryStorage::new());
+        write(storage.clone(), cells, tile_size, chunk);
+        Self::away(storage, delay)
+    }
+
+    pub(crate) fn away(storage: Arc<MemoryStorage>, delay: Duration) -> Arc<Self> {
+        let inner = Arc::into_inner(storage).unwrap();
+        Arc::new(Self { inner, delay, gate: RwLock::new(()), reads: AtomicU64::new(0) })
+    }
 }
 
 impl Storage for Far {
@@ -113,6 +128,7 @@ impl Storage for Far {
     }
     fn read_range(&self, key: &str, range: Range<u64>) -> celltile::Result<Bytes> {
         self.reads.fetch_add(1, Ordering::Relaxed);
+        let _open = self.gate.read().unwrap();
         std::thread::sleep(self.delay);
         self.inner.read_range(key, range)
     }

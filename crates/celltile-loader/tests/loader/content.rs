@@ -1,10 +1,9 @@
 //! What is in batches, against the matrix that was written.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use celltile::storage::MemoryStorage;
+use celltile::storage::{MemoryStorage, Storage};
 use celltile::{Dataset, OpenOptions};
 use celltile_loader::{Buffer, Loader, LoaderOptions, Seat, Shuffle, Transform, Weighting};
 
@@ -173,18 +172,14 @@ fn test_orders_do_not_depend_on_threads_or_memory() {
 #[test]
 fn test_a_far_storage_gives_the_same_and_shows_as_waiting() {
     let cells = matrix(5, 300);
-    let near = MemoryStorage::new();
-    let near = Arc::new(near);
+    let near = Arc::new(MemoryStorage::new());
     write(near.clone(), &cells, 50, 5);
-    let far = MemoryStorage::new();
-    let far = Far { inner: far, delay: Duration::ZERO, reads: AtomicU64::new(0) };
-    let far = Arc::new(far);
-    write(far.clone(), &cells, 50, 5);
-    let mut slow = Arc::into_inner(far).unwrap();
-    slow.delay = Duration::from_millis(2);
-    let open = |storage| Arc::new(Dataset::open_storage(storage, &OpenOptions::default()).unwrap());
+    let slow = Far::with(&cells, 50, 5, Duration::from_millis(2));
+    let open = |storage: Arc<dyn Storage>| {
+        Arc::new(Dataset::open_storage(storage, &OpenOptions::default()).unwrap())
+    };
     let mut expected = Loader::<i32>::new(open(near), options(32)).unwrap();
-    let mut found = Loader::<i32>::new(open(Arc::new(slow)), options(32)).unwrap();
+    let mut found = Loader::<i32>::new(open(slow), options(32)).unwrap();
     let (expected, batches) = (epoch(&mut expected), epoch(&mut found));
     assert_eq!(cells_of(&expected), cells_of(&batches));
     for (a, b) in expected.iter().zip(&batches) {

@@ -1,19 +1,26 @@
 //! Damaged tiles.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use celltile::storage::{MemoryStorage, Storage};
 use celltile::{Dataset, OpenOptions};
 use celltile_loader::{Loader, OnDamage, Shuffle};
 
-use crate::common::{cells_of, epoch, matrix, options, row, write};
+use crate::common::{Far, cells_of, epoch, matrix, options, row, write};
 
 const N: u64 = 200;
 
 /// A dataset of five tiles, of which one is spoilt.
 fn damaged(spoil: impl Fn(&mut Vec<u8>)) -> Arc<Dataset> {
+    let storage = spoilt(5, spoil);
+    Arc::new(Dataset::open_storage(storage, &OpenOptions::default().threads(2)).unwrap())
+}
+
+fn spoilt(chunk: u64, spoil: impl Fn(&mut Vec<u8>)) -> Arc<MemoryStorage> {
     let storage = Arc::new(MemoryStorage::new());
-    write(storage.clone(), &matrix(1, N), 40, 5);
+    write(storage.clone(), &matrix(1, N), 40, chunk);
     let key = "tiles/tile_000002.dct";
     let mut bytes = storage.read(key).unwrap().to_vec();
     spoil(&mut bytes);
@@ -21,13 +28,27 @@ fn damaged(spoil: impl Fn(&mut Vec<u8>)) -> Arc<Dataset> {
     if !bytes.is_empty() {
         storage.write(key, &bytes).unwrap();
     }
-    Arc::new(Dataset::open_storage(storage, &OpenOptions::default().threads(2)).unwrap())
+    storage
 }
 
 #[allow(clippy::ptr_arg, reason = "one of several ways to spoil a file")]
 fn last_byte(bytes: &mut Vec<u8>) {
     let at = bytes.len() - 9;
     bytes[at] ^= 0x10;
+}
+
+/// The first chunk's `cell_hi`.
+#[allow(clippy::ptr_arg, reason = "one of several ways to spoil a file")]
+fn table(bytes: &mut Vec<u8>) {
+    bytes[64 + 8] ^= 0x80;
+}
+
+#[test]
+fn test_a_damaged_chunk_table_is_an_error_when_chunks_are_to_be_drawn() {
+    let mut with = options(8);
+    with.shuffle = Shuffle::Chunks;
+    let error = Loader::<i32>::new(damaged(table), with).unwrap_err().to_string();
+    assert!(error.contains("tile_000002"), "{error}");
 }
 
 #[test]
@@ -60,9 +81,9 @@ fn test_damage_is_an_error_that_names_the_tile() {
 #[test]
 fn test_damaged_cells_are_skipped_and_counted_if_asked() {
     let all = matrix(1, N);
-    for (spoil, lost) in [(last_byte as fn(&mut Vec<u8>), 5), (Vec::clear, 40)] {
+    for (spoil, lost) in [(last_byte as fn(&mut Vec<u8>), 5), (Vec::clear, 40), (table, 40)] {
         let dataset = damaged(spoil);
-        for shuffle in [Shuffle::Tiles, Shuffle::Cells, Shuffle::None] {
+        for shuffle in [Shuffle::Tiles, Shuffle::Chunks, Shuffle::Cells, Shuffle::None] {
             for genes in [None, Some((0..60).collect())] {
                 let mut with = options(8);
                 with.shuffle = shuffle;
@@ -94,6 +115,22 @@ fn test_damaged_cells_are_skipped_and_counted_if_asked() {
             }
         }
     }
+}
+
+/// A tile that cannot be opened makes nobody ask for the others again.
+#[test]
+fn test_a_damaged_tile_costs_no_second_round_of_requests() {
+    let reads = |spoil: fn(&mut Vec<u8>)| {
+        let storage = Far::away(spoilt(40, spoil), Duration::ZERO);
+        let dataset = Dataset::open_storage(storage.clone(), &OpenOptions::default().threads(1)).unwrap();
+        let mut with = options(200);
+        with.shuffle = Shuffle::Tiles;
+        with.on_damage = OnDamage::Skip;
+        epoch(&mut Loader::<i32>::new(Arc::new(dataset), with).unwrap());
+        storage.reads.load(Ordering::Relaxed)
+    };
+    // The frames of the tile are not asked for: it has one chunk.
+    assert_eq!(reads(table), reads(|_| ()) - 1);
 }
 
 #[test]

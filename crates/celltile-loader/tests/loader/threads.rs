@@ -1,14 +1,13 @@
 //! Threads and memory: nothing is left behind.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use celltile::storage::MemoryStorage;
 use celltile::{Dataset, OpenOptions};
-use celltile_loader::{Loader, Next};
+use celltile_loader::{Loader, Next, Shuffle};
 
-use crate::common::{Far, dataset, matrix, options, write};
+use crate::common::{Far, dataset, matrix, options};
 
 /// Threads of this process whose names begin like this.
 #[cfg(target_os = "linux")]
@@ -38,13 +37,8 @@ fn test_a_hundred_loaders_dropped_half_way_leave_no_threads() {
 
 #[test]
 fn test_waiting_can_be_cut_short_and_loses_nothing() {
-    let cells = matrix(5, 100);
-    let storage =
-        Arc::new(Far { inner: MemoryStorage::new(), delay: Duration::ZERO, reads: AtomicU64::new(0) });
-    write(storage.clone(), &cells, 50, 5);
-    let mut storage = Arc::into_inner(storage).unwrap();
-    storage.delay = Duration::from_millis(5);
-    let dataset = Arc::new(Dataset::open_storage(Arc::new(storage), &OpenOptions::default()).unwrap());
+    let storage = Far::with(&matrix(5, 100), 50, 5, Duration::from_millis(5));
+    let dataset = Arc::new(Dataset::open_storage(storage, &OpenOptions::default()).unwrap());
     let mut loader = Loader::<f32>::new(dataset, options(10)).unwrap();
     let (mut waited, mut cells) = (0, 0);
     loop {
@@ -56,6 +50,28 @@ fn test_waiting_can_be_cut_short_and_loses_nothing() {
     }
     assert_eq!(cells, 100);
     assert!(waited > 0);
+}
+
+/// A server that is silent keeps nobody from stopping.
+#[test]
+fn test_stopping_waits_for_no_network() {
+    let storage = Far::with(&matrix(5, 100), 50, 5, Duration::ZERO);
+    let dataset = Arc::new(Dataset::open_storage(storage.clone(), &OpenOptions::default()).unwrap());
+    let mut with = options(10);
+    with.shuffle = Shuffle::Tiles;
+    let mut loader = Loader::<f32>::new(dataset, with).unwrap();
+    let silent = storage.gate.write().unwrap();
+    let (sender, stopped) = channel();
+    let other = std::thread::spawn(move || {
+        assert!(matches!(loader.next_within(Duration::from_millis(20)).unwrap(), Next::Waiting));
+        loader.stop();
+        sender.send(()).unwrap();
+        // Nothing is lost: it goes on when there are answers again.
+        std::iter::from_fn(|| loader.next_batch()).map(|batch| batch.unwrap().n_cells()).sum::<usize>()
+    });
+    let answer = stopped.recv_timeout(Duration::from_secs(60));
+    drop(silent);
+    assert_eq!((answer, other.join().unwrap()), (Ok(()), 100));
 }
 
 /// Arrays of batches that are gone are used again: after the first few, the same addresses come back.

@@ -1,6 +1,5 @@
 //! Tile chunks by number: for those who bring threads and memory of their own.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +7,7 @@ use celltile_tile::{OpenChunk, TileHead};
 
 use super::Dataset;
 use super::pool::Worker;
-use super::read::{open_each, read_many};
+use super::read::{open_each, read_each, read_many};
 use super::tiles::OpenTile;
 use crate::error::{Error, Result};
 use crate::keys;
@@ -47,37 +46,34 @@ impl ChunkReader {
 
 impl Dataset {
     /// The cells at which the chunks of tiles begin, numbered within each tile, and one past the last: what is needed to
-    /// plan which cells are read together. Reads headers and chunk tables, and checks no checksums: opening a tile does.
+    /// plan which cells are read together. Reads headers and chunk tables, with an answer for each tile, and checks no
+    /// checksums: opening a tile does.
     ///
-    /// # Errors
-    /// [`Error::OutOfRange`] past the last tile, [`Error::Tile`] or
-    /// [`Error::TileMismatch`] for a damaged table, or what the storage reports.
-    pub fn chunk_bounds(&self, tiles: &[u64]) -> Result<Vec<Vec<u64>>> {
+    /// An answer is [`Error::OutOfRange`] past the last tile, [`Error::Tile`] or [`Error::TileMismatch`] for a damaged
+    /// table, or what the storage reports.
+    #[must_use]
+    pub fn chunk_bounds(&self, tiles: &[u64]) -> Vec<Result<Vec<u64>>> {
         let mut bounds = Vec::with_capacity(tiles.len());
         // Tables of tens of kilobytes each.
         for some in tiles.chunks(256) {
-            let fetched = if self.tiles.storage.is_remote() {
-                let wanted = some
-                    .iter()
-                    .map(|&tile| Ok((keys::tile(tile), self.tiles.table_read(tile)?, 0)))
-                    .collect::<Result<Vec<(String, Range<u64>, usize)>>>()?;
-                read_many(&self.tiles, &wanted).into_iter().map(|b| b.map(Some)).collect::<Result<_>>()?
-            } else {
-                vec![None; some.len()]
-            };
-            for (&tile, fetched) in some.iter().zip(fetched) {
-                let fetched: Option<Bytes> = fetched;
-                bounds.push(self.tiles.chunk_bounds(tile, fetched.as_deref())?);
-            }
+            let fetched = read_each(&self.tiles, some, |tile| self.tiles.table_read(tile));
+            bounds.extend(
+                some.iter()
+                    .zip(fetched)
+                    .map(|(&tile, fetched)| self.tiles.chunk_bounds(tile, fetched?.as_deref())),
+            );
         }
-        Ok(bounds)
+        bounds
     }
 
     /// Opens tiles, many at once, with an answer for each: their heads are read and checked, and what else
     /// [`Verify`](super::Verify) asks for.
-    #[must_use]
-    pub fn open_tiles(&self, tiles: &[u64]) -> Vec<Result<TileHandle>> {
-        open_each(&self.tiles, &self.pool, tiles).into_iter().map(|open| open.map(TileHandle)).collect()
+    ///
+    /// # Errors
+    /// [`Error::Argument`] if there is no memory for a thread's decoder.
+    pub fn open_tiles(&self, tiles: &[u64]) -> Result<Vec<Result<TileHandle>>> {
+        let opened = open_each(&self.tiles, &self.pool, tiles)?;
+        Ok(opened.into_iter().map(|open| open.map(TileHandle)).collect())
     }
 
     /// The frames of tile chunks, all fetched at once, where that saves round trips; `None` for those that are best read

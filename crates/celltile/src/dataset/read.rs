@@ -280,66 +280,88 @@ fn fetch<'p, 'a, C>(
     Ok(batch)
 }
 
-/// Opens tiles, many at once: their first touch may read all of them.
+/// Opens tiles, many at once: their first touch may read all of them. Ends with the first that cannot be opened.
 fn open_all(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Result<Vec<Arc<OpenTile>>> {
-    let slots: Vec<Mutex<Option<Arc<OpenTile>>>> =
-        needed.iter().map(|&tile| Mutex::new(tiles.opened(tile))).collect();
-    let missing: Vec<(u64, &Mutex<Option<Arc<OpenTile>>>)> = needed
-        .iter()
-        .copied()
-        .zip(&slots)
-        .filter(|(_, slot)| slot.lock().unwrap_or_else(PoisonError::into_inner).is_none())
-        .collect();
-    let mut missing = missing.into_iter().peekable();
-    while missing.peek().is_some() {
-        let batch = fetch_heads(tiles, &mut missing)?;
-        pool.run(batch, |_, (tile, fetched, slot)| {
-            *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(tiles.open(tile, fetched)?);
-            Ok(())
-        })?;
-    }
-    Ok(slots
-        .into_iter()
-        .filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
-        .collect())
+    open_tiles(tiles, pool, needed, Err)?.into_iter().collect()
 }
 
 /// As [`open_all`], with an answer for each tile.
-pub(super) fn open_each(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Vec<Result<Arc<OpenTile>>> {
-    match open_all(tiles, pool, needed) {
-        Ok(open) => open.into_iter().map(Ok).collect(),
-        // One after the other, so that each is given its own error.
-        Err(_) => {
-            needed.iter().map(|&tile| tiles.opened(tile).map_or_else(|| tiles.open(tile, None), Ok)).collect()
-        }
-    }
+///
+/// # Errors
+/// If threads cannot be readied.
+pub(super) fn open_each(tiles: &Tiles, pool: &Pool, needed: &[u64]) -> Result<Vec<Result<Arc<OpenTile>>>> {
+    open_tiles(tiles, pool, needed, |error| Ok(Err(error)))
 }
 
-/// Takes tiles off the front; from a remote storage, fetches what is read of them first, all at once.
-fn fetch_heads<T>(
+/// Opens tiles; `failed` says of an error whether it is the tile's answer or ends everything.
+fn open_tiles(
     tiles: &Tiles,
-    tasks: &mut std::iter::Peekable<impl Iterator<Item = (u64, T)>>,
-) -> Result<Vec<(u64, Option<Bytes>, T)>> {
+    pool: &Pool,
+    needed: &[u64],
+    failed: impl Fn(Error) -> Result<Result<Arc<OpenTile>>> + Sync,
+) -> Result<Vec<Result<Arc<OpenTile>>>> {
+    let mut slots: Vec<Option<Result<Arc<OpenTile>>>> =
+        needed.iter().map(|&tile| tiles.opened(tile).map(Ok)).collect();
+    let empty = needed.iter().copied().zip(&mut slots).filter(|(_, slot)| slot.is_none());
+    let mut missing: Vec<_> = empty.collect();
+    let mut missing = missing.as_mut_slice();
+    while !missing.is_empty() {
+        let (now, later) = missing.split_at_mut(first_batch(tiles, missing));
+        missing = later;
+        let heads = fetch_heads(tiles, now);
+        pool.run(heads.into_iter().zip(now).collect(), |_, (fetched, (tile, slot))| {
+            let opened = fetched.and_then(|fetched| tiles.open(*tile, fetched));
+            **slot = Some(opened.map(Ok).or_else(&failed)?);
+            Ok(())
+        })?;
+    }
+    // None is left empty: every task was run.
+    Ok(slots.into_iter().flatten().collect())
+}
+
+/// How many of these tiles are opened at a time, at least one: what is fetched of them is held until they are.
+fn first_batch<T>(tiles: &Tiles, missing: &[(u64, T)]) -> usize {
     if !tiles.storage.is_remote() {
-        return Ok(tasks.map(|(tile, slot)| (tile, None, slot)).collect());
+        return missing.len();
     }
-    let mut batch = Vec::new();
-    let mut wanted: Vec<(String, Range<u64>, usize)> = Vec::new();
     let mut total = 0_u64;
-    while total < FETCH
-        && let Some((tile, slot)) = tasks.next()
-    {
-        let range = tiles.first_read(tile)?;
-        total = total.saturating_add(range.end.saturating_sub(range.start));
-        wanted.push((keys::tile(tile), range, batch.len()));
-        batch.push((tile, None, slot));
+    let fits = |(tile, _): &&(u64, T)| {
+        let before = total;
+        total = total.saturating_add(tiles.first_read(*tile).map_or(0, |range| range.end));
+        before < FETCH
+    };
+    missing.iter().take_while(fits).count()
+}
+
+/// What is read first of each tile.
+fn fetch_heads<T>(tiles: &Tiles, missing: &[(u64, T)]) -> Vec<Result<Option<Bytes>>> {
+    let needed: Vec<u64> = missing.iter().map(|(tile, _)| *tile).collect();
+    read_each(tiles, &needed, |tile| tiles.first_read(tile))
+}
+
+/// Reads a range of each tile, all at once, from a remote storage; from a local one nothing is read ahead.
+pub(super) fn read_each(
+    tiles: &Tiles,
+    needed: &[u64],
+    range: impl Fn(u64) -> Result<Range<u64>>,
+) -> Vec<Result<Option<Bytes>>> {
+    if !tiles.storage.is_remote() {
+        return needed.iter().map(|_| Ok(None)).collect();
     }
-    for (answer, (_, _, at)) in read_many(tiles, &wanted).into_iter().zip(&wanted) {
-        if let Some((_, fetched, _)) = batch.get_mut(*at) {
-            *fetched = Some(answer?);
+    let mut answers: Vec<Result<Option<Bytes>>> = Vec::with_capacity(needed.len());
+    let mut wanted: Vec<(String, Range<u64>, usize)> = Vec::with_capacity(needed.len());
+    for (at, &tile) in needed.iter().enumerate() {
+        answers.push(range(tile).map(|range| {
+            wanted.push((keys::tile(tile), range, at));
+            None
+        }));
+    }
+    for (found, (_, _, at)) in read_many(tiles, &wanted).into_iter().zip(&wanted) {
+        if let Some(answer) = answers.get_mut(*at) {
+            *answer = found.map(Some);
         }
     }
-    Ok(batch)
+    answers
 }
 
 pub(super) fn read_many(tiles: &Tiles, wanted: &[(String, Range<u64>, usize)]) -> Vec<Result<Bytes>> {
