@@ -40,9 +40,16 @@ impl Element for f32 {
     }
 }
 
-/// The sum of a cell's counts: integers below 2^31 each, so the sum of doubles is exact.
-#[allow(clippy::cast_possible_truncation, reason = "an integer far below 2^63")]
+/// Counts below 2^31 each whose sum a double holds exactly, however large they are.
+const BLOCK: usize = 1 << 20;
+
+/// The sum of a cell's counts. They are integers: of `f32`, those that were not rounded.
 pub(crate) fn total<C: Element>(counts: &[C]) -> i64 {
+    counts.chunks(BLOCK).fold(0_i64, |sum, block| sum.saturating_add(block_total(block)))
+}
+
+#[allow(clippy::cast_possible_truncation, reason = "an integer below 2^51")]
+fn block_total<C: Element>(counts: &[C]) -> i64 {
     // Several sums at a time: one alone waits for each addition.
     let mut sums = [0.0; 8];
     let (whole, rest) = counts.as_chunks::<8>();
@@ -58,30 +65,22 @@ pub(crate) fn total<C: Element>(counts: &[C]) -> i64 {
 /// Counts up to which logarithms are taken once a cell: nearly all counts of a cell are below.
 const TABLE: usize = 24;
 
-/// `ln(1 + count * 10,000 / total)`, computed in double precision.
+/// `ln(1 + count * 10,000 / total)` of each count, computed in double precision and rounded once.
 #[allow(clippy::cast_precision_loss, reason = "totals below 2^53")]
-pub(crate) fn log1p_cp10k<C: Element>(counts: &mut [C], total: i64) {
+pub(crate) fn log1p_cp10k<C: Element>(counts: &[i32], total: i64, out: &mut [C]) {
     let scale = if total > 0 { 10_000.0 / total as f64 } else { 0.0 };
-    let log = |count: f64| C::from_value((count * scale).ln_1p());
+    let log = |count: i32| C::from_value((f64::from(count) * scale).ln_1p());
     let mut table = [C::default(); TABLE];
-    if counts.len() > TABLE {
-        let mut count = 0.0;
-        for entry in &mut table {
+    let by_table = counts.len() > TABLE;
+    if by_table {
+        for (count, entry) in (0..).zip(&mut table) {
             *entry = log(count);
-            count += 1.0;
         }
     }
-    let by_table = counts.len() > TABLE;
-    for count in counts {
-        let value = count.value();
-        let entry = if by_table { small(value).and_then(|at| table.get(at)) } else { None };
-        *count = entry.copied().unwrap_or_else(|| log(value));
+    for (&count, out) in counts.iter().zip(out) {
+        let entry = usize::try_from(count).ok().filter(|_| by_table).and_then(|at| table.get(at));
+        *out = entry.copied().unwrap_or_else(|| log(count));
     }
-}
-
-#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small integer, as compared")]
-fn small(value: f64) -> Option<usize> {
-    (value < TABLE as f64).then_some(value as usize)
 }
 
 #[cfg(test)]
@@ -96,11 +95,17 @@ mod tests {
     }
 
     #[test]
+    fn test_totals_past_what_a_double_holds() {
+        let counts = vec![i32::MAX; (1 << 22) + 3];
+        assert_eq!(total(&counts), i64::from(i32::MAX) * ((1 << 22) + 3));
+    }
+
+    #[test]
     fn test_logarithms_are_those_of_each_count() {
-        let counts: Vec<f32> = (0..200_u16).map(|i| f32::from(i % 60)).collect();
+        let counts: Vec<i32> = (0..200).map(|i| if i == 7 { (1 << 24) + 1 } else { i % 60 }).collect();
         let sum = total(&counts);
-        let mut logs = counts.clone();
-        log1p_cp10k(&mut logs, sum);
+        let mut logs = vec![0.0_f32; counts.len()];
+        log1p_cp10k(&counts, sum, &mut logs);
         for (log, count) in logs.iter().zip(&counts) {
             let expected = (f64::from(*count) * (10_000.0 / sum as f64)).ln_1p();
             assert_eq!(*log, f32::from_value(expected));

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use celltile::{ChunkReader, Csr};
+use celltile::{ChunkReader, Count, Csr, OpenChunk};
 
 use super::plan::{Job, Plan};
 use super::{GeneMap, Setup};
@@ -19,8 +19,16 @@ pub(super) struct Decoding<'s, C: Element> {
     setup: &'s Setup<C>,
     batch_size: u64,
     stop: &'s AtomicBool,
-    readers: Vec<ChunkReader>,
+    hands: Vec<Hand>,
     open: Option<OpenBatch<C>>,
+}
+
+/// What a thread keeps from task to task.
+#[derive(Debug)]
+struct Hand {
+    reader: ChunkReader,
+    /// Counts of a cell that are not delivered as they are.
+    integers: Vec<i32>,
 }
 
 /// Where a cell goes.
@@ -43,16 +51,18 @@ struct Picked<C> {
 
 impl<'s, C: Element> Decoding<'s, C> {
     pub(super) fn new(setup: &'s Setup<C>, batch_size: u64, stop: &'s AtomicBool) -> Self {
-        Self { setup, batch_size, stop, readers: Vec::new(), open: None }
+        Self { setup, batch_size, stop, hands: Vec::new(), open: None }
     }
 
     /// Decodes a fill. Returns the batches that are complete with it; `len` is the length of the lane.
     pub(super) fn decode(&mut self, plan: &Plan, len: u64) -> Result<Vec<OpenBatch<C>>> {
         let mut batches: Vec<OpenBatch<C>> = self.open.take().into_iter().collect();
         let mut parts = self.cut(plan, &mut batches);
+        // A batch has no more cells than the lane, however many were asked for.
+        let expected = usize::try_from(self.batch_size.min(len)).unwrap_or(usize::MAX);
         let lost = match &self.setup.genes {
-            None => self.decode_all_genes(plan, &mut batches, &parts)?,
-            Some(genes) => self.decode_some_genes(plan, genes, &mut batches, &parts)?,
+            None => self.decode_all_genes(plan, &mut batches, &parts, expected)?,
+            Some(genes) => self.decode_some_genes(plan, genes, &mut batches, &parts, expected)?,
         };
         for position in lost.into_iter().chain(plan.lost.iter().copied()) {
             let position = position as usize;
@@ -94,8 +104,8 @@ impl<'s, C: Element> Decoding<'s, C> {
         plan: &Plan,
         batches: &mut [OpenBatch<C>],
         parts: &[std::ops::Range<usize>],
+        expected: usize,
     ) -> Result<Vec<u32>> {
-        let expected = usize::try_from(self.batch_size).unwrap_or(usize::MAX);
         let mut places: Vec<Option<Place<'_, C>>> = Vec::with_capacity(plan.cells.len());
         for (batch, part) in batches.iter_mut().zip(parts) {
             let (old_nnz, old_rows) = (batch.nnz(), batch.cells.len());
@@ -122,17 +132,24 @@ impl<'s, C: Element> Decoding<'s, C> {
             tasks.push((number, job, own.collect::<Vec<_>>()));
         }
         let setup = self.setup;
-        let totals = setup.totals || setup.transform != Transform::Counts;
-        let failed = self.run(tasks, |reader, (_, job, places)| {
+        // Rounded counts add up to another total, and have other logarithms.
+        let from_integers =
+            setup.transform != Transform::Counts || (setup.totals && setup.round_counts && C::IS_FLOAT);
+        let failed = self.run(tasks, |hand, (_, job, places)| {
             let (tile, fetched) = (&job.tile, job.fetched.as_deref());
+            let Hand { reader, integers } = hand;
             setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
                 for Place { row, genes, counts, total: sum } in places {
-                    open.decode_cells(row..row + 1, genes, counts)?;
-                    if totals {
-                        *sum = total(counts);
-                    }
-                    if setup.transform == Transform::Log1pCp10k {
-                        log1p_cp10k(counts, *sum);
+                    if from_integers {
+                        integers.resize(counts.len(), 0);
+                        open.decode_cells(row..row + 1, genes, integers)?;
+                        *sum = total(integers);
+                        deliver(integers, setup.transform, *sum, counts);
+                    } else {
+                        open.decode_cells(row..row + 1, genes, counts)?;
+                        if setup.totals {
+                            *sum = total(counts);
+                        }
                     }
                 }
                 Ok(())
@@ -148,23 +165,24 @@ impl<'s, C: Element> Decoding<'s, C> {
         genes: &GeneMap,
         batches: &mut [OpenBatch<C>],
         parts: &[std::ops::Range<usize>],
+        expected: usize,
     ) -> Result<Vec<u32>> {
         let setup = self.setup;
         let picked: Vec<Mutex<Option<Picked<C>>>> = plan.jobs.iter().map(|_| Mutex::new(None)).collect();
         let tasks = plan.jobs.iter().enumerate().map(|(number, job)| (number, job, ())).collect();
-        let failed = self.run(tasks, |reader, (number, job, ())| {
+        let failed = self.run(tasks, |Hand { reader, .. }, (number, job, ())| {
             let cells = plan.sorted.get(job.cells.clone()).unwrap_or_default();
-            let mut own = Picked { x: Csr::new(), totals: Vec::with_capacity(cells.len()) };
             let (tile, fetched) = (&job.tile, job.fetched.as_deref());
-            setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
-                for (cell, _) in cells {
-                    let row = usize::try_from(cell - job.first_cell).unwrap_or(usize::MAX);
-                    let total = |sum| own.totals.push(i64::try_from(sum).unwrap_or(i64::MAX));
-                    open.append_mapped_cells(row..row.saturating_add(1), &genes.map, total, &mut own.x)?;
-                }
-                Ok(())
-            })?;
-            own.complete(genes.ascends, setup.transform);
+            let mut own =
+                setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
+                    match setup.transform {
+                        Transform::Counts => Picked::new(open, job, cells, &genes.map),
+                        transform => Ok(Picked::new(open, job, cells, &genes.map)?.transformed(transform)),
+                    }
+                })?;
+            if !genes.ascends {
+                own.sort_rows();
+            }
             if let Some(slot) = picked.get(number) {
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
             }
@@ -185,7 +203,6 @@ impl<'s, C: Element> Decoding<'s, C> {
                 }
             }
         }
-        let expected = usize::try_from(self.batch_size).unwrap_or(usize::MAX);
         let work = Mutex::new(batches.iter_mut().zip(parts));
         let copy = || -> Result<()> {
             loop {
@@ -208,11 +225,11 @@ impl<'s, C: Element> Decoding<'s, C> {
     fn run<T: Send>(
         &mut self,
         tasks: Vec<Task<'_, T>>,
-        work: impl Fn(&mut ChunkReader, Task<'_, T>) -> Result<(), celltile::Error> + Sync,
+        work: impl Fn(&mut Hand, Task<'_, T>) -> Result<(), celltile::Error> + Sync,
     ) -> Result<Vec<usize>> {
         let n_threads = self.setup.threads.min(tasks.len()).max(1);
-        while self.readers.len() < n_threads {
-            self.readers.push(ChunkReader::new()?);
+        while self.hands.len() < n_threads {
+            self.hands.push(Hand { reader: ChunkReader::new()?, integers: Vec::new() });
         }
         let setup = self.setup;
         // Small tasks are taken several at a time.
@@ -220,7 +237,7 @@ impl<'s, C: Element> Decoding<'s, C> {
         let queue = Mutex::new(tasks.into_iter());
         let failed = Mutex::new(Vec::new());
         let give_up = AtomicBool::new(false);
-        let loop_over_tasks = |reader: &mut ChunkReader| {
+        let loop_over_tasks = |hand: &mut Hand| {
             let started = Instant::now();
             let mut bytes = 0_u64;
             let mut own: Vec<Task<'_, T>> = Vec::with_capacity(several);
@@ -235,7 +252,7 @@ impl<'s, C: Element> Decoding<'s, C> {
                     }
                     let number = task.0;
                     bytes = bytes.saturating_add(task.1.bytes);
-                    if let Err(error) = work(reader, task) {
+                    if let Err(error) = work(hand, task) {
                         let fatal = !setup.on_damage.skips(&error);
                         give_up.fetch_or(fatal, Ordering::Relaxed);
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push((number, fatal, error));
@@ -246,13 +263,13 @@ impl<'s, C: Element> Decoding<'s, C> {
             Counters::add_time(&setup.counters.decode, started);
         };
         std::thread::scope(|scope| {
-            let mut readers = self.readers.iter_mut().take(n_threads);
-            let own = readers.next();
-            for reader in readers {
-                scope.spawn(|| loop_over_tasks(reader));
+            let mut hands = self.hands.iter_mut().take(n_threads);
+            let own = hands.next();
+            for hand in hands {
+                scope.spawn(|| loop_over_tasks(hand));
             }
-            if let Some(reader) = own {
-                loop_over_tasks(reader);
+            if let Some(hand) = own {
+                loop_over_tasks(hand);
             }
         });
         let mut failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -269,32 +286,67 @@ impl<'s, C: Element> Decoding<'s, C> {
     }
 }
 
-impl<C: Element> Picked<C> {
-    /// Transforms counts and sorts rows.
-    fn complete(&mut self, ascends: bool, transform: Transform) {
-        if ascends && transform == Transform::Counts {
-            return;
+impl<C: Count> Picked<C> {
+    fn new(
+        open: &mut OpenChunk<'_>,
+        job: &Job,
+        cells: &[(u64, u32)],
+        map: &[i32],
+    ) -> Result<Self, celltile::TileError> {
+        let mut own = Self { x: Csr::new(), totals: Vec::with_capacity(cells.len()) };
+        for (cell, _) in cells {
+            let row = usize::try_from(cell - job.first_cell).unwrap_or(usize::MAX);
+            let total = |sum| own.totals.push(i64::try_from(sum).unwrap_or(i64::MAX));
+            open.append_mapped_cells(row..row.saturating_add(1), map, total, &mut own.x)?;
         }
+        Ok(own)
+    }
+
+    /// Puts the columns of each row into order.
+    fn sort_rows(&mut self) {
         let Csr { indptr, genes, counts } = &mut self.x;
         let (mut genes, mut counts) = (genes.as_mut_slice(), counts.as_mut_slice());
         let mut pairs = Vec::new();
-        for ((low, high), total) in indptr.iter().zip(indptr.iter().skip(1)).zip(&self.totals) {
+        for (low, high) in indptr.iter().zip(indptr.iter().skip(1)) {
             let len = usize::try_from(high - low).unwrap_or_default();
             let (own_genes, other_genes) = genes.split_at_mut_checked(len).unwrap_or_default();
             let (own_counts, other_counts) = counts.split_at_mut_checked(len).unwrap_or_default();
             (genes, counts) = (other_genes, other_counts);
-            if transform == Transform::Log1pCp10k {
-                log1p_cp10k(own_counts, *total);
-            }
-            if !ascends {
-                pairs.clear();
-                pairs.extend(own_genes.iter().copied().zip(own_counts.iter().copied()));
-                pairs.sort_unstable_by_key(|(gene, _)| *gene);
-                for ((gene, count), pair) in own_genes.iter_mut().zip(own_counts).zip(&pairs) {
-                    (*gene, *count) = *pair;
-                }
+            pairs.clear();
+            pairs.extend(own_genes.iter().copied().zip(own_counts.iter().copied()));
+            pairs.sort_by_key(|(gene, _)| *gene);
+            for ((gene, count), pair) in own_genes.iter_mut().zip(own_counts).zip(&pairs) {
+                (*gene, *count) = *pair;
             }
         }
+    }
+}
+
+impl Picked<i32> {
+    fn transformed<C: Element>(self, transform: Transform) -> Picked<C> {
+        let Csr { indptr, genes, counts } = self.x;
+        let mut out = vec![C::default(); counts.len()];
+        let (mut integers, mut rest) = (counts.as_slice(), out.as_mut_slice());
+        for ((low, high), &total) in indptr.iter().zip(indptr.iter().skip(1)).zip(&self.totals) {
+            let len = usize::try_from(high - low).unwrap_or_default();
+            let (own, other) = integers.split_at_checked(len).unwrap_or_default();
+            let (own_out, other_out) = rest.split_at_mut_checked(len).unwrap_or_default();
+            (integers, rest) = (other, other_out);
+            deliver(own, transform, total, own_out);
+        }
+        Picked { x: Csr { indptr, genes, counts: out }, totals: self.totals }
+    }
+}
+
+/// Counts of a cell as they are handed out.
+fn deliver<C: Element>(integers: &[i32], transform: Transform, total: i64, out: &mut [C]) {
+    match transform {
+        Transform::Counts => {
+            for (&count, out) in integers.iter().zip(out) {
+                *out = C::from_count(count);
+            }
+        }
+        Transform::Log1pCp10k => log1p_cp10k(integers, total, out),
     }
 }
 

@@ -103,6 +103,45 @@ fn test_transform_without_genes() {
     }
 }
 
+/// Counts that no float32 holds: totals and logarithms are those of the counts, not of the rounded ones.
+#[test]
+fn test_totals_and_logarithms_of_large_counts_are_exact() {
+    let mut all = matrix(4, 80);
+    for (number, count) in all.counts.iter_mut().enumerate().filter(|(number, _)| number % 3 == 0) {
+        *count = (1 << 24) + 1 + 2 * i32::try_from(number).unwrap();
+    }
+    let storage = Arc::new(MemoryStorage::new());
+    write(storage.clone(), &all, 50, 5);
+    let dataset = Arc::new(Dataset::open_storage(storage, &OpenOptions::default()).unwrap());
+    for genes in [None, Some((0..60).collect::<Arc<[u64]>>()), Some((0..60).rev().collect())] {
+        for transform in [Transform::Counts, Transform::Log1pCp10k] {
+            let mut options = options(16);
+            options.genes = genes.clone();
+            options.totals = true;
+            options.round_counts = true;
+            options.transform = transform;
+            let mut loader = Loader::<f32>::new(dataset.clone(), options).unwrap();
+            for batch in epoch(&mut loader) {
+                let rows = batch.x().unwrap();
+                let of_cell = batch.cells().iter().zip(rows.iter()).zip(batch.totals().unwrap());
+                for ((&cell, (_, values)), &total) in of_cell {
+                    let counts = row(&all, cell).1;
+                    assert_eq!(total, counts.iter().map(|&c| i64::from(c)).sum::<i64>());
+                    let expected = counts.iter().map(|&count| match transform {
+                        Transform::Counts => count as f32,
+                        Transform::Log1pCp10k => (f64::from(count) * (1e4 / total as f64)).ln_1p() as f32,
+                    });
+                    let mut expected: Vec<f32> = expected.collect();
+                    if genes.as_ref().is_some_and(|genes| !genes.is_sorted()) {
+                        expected.reverse();
+                    }
+                    assert_eq!(values, expected);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn test_chosen_cells_and_no_cells() {
     let (dataset, all) = dataset(300, 50, 4);
@@ -221,6 +260,19 @@ fn test_options_that_make_no_sense_are_refused() {
         (refused(&|o| o.columns = vec!["donor".to_owned()]), "no obs column \"donor\""),
     ] {
         assert!(text.contains(message), "{text}");
+    }
+}
+
+/// A batch takes memory for the cells there are, not for those it could have.
+#[test]
+fn test_the_largest_batch_size() {
+    let (dataset, _) = dataset(300, 50, 4);
+    for genes in [None, Some([3, 1].as_slice().into())] {
+        let mut with = options(10);
+        with.batch_size = u64::from(u32::MAX);
+        with.genes = genes;
+        let batches = epoch(&mut Loader::<f32>::new(dataset.clone(), with).unwrap());
+        assert_eq!(batches.iter().map(celltile_loader::Batch::n_cells).collect::<Vec<_>>(), [300]);
     }
 }
 
