@@ -225,17 +225,22 @@ impl<C: Element> Loader<C> {
     /// batches of its workers counts.
     #[must_use]
     pub fn state_after(&self, workers: u64, steps: u64) -> State {
+        let (before, now) = self.begun(workers);
+        let now = Segment { steps: now.steps.saturating_add(steps), ..now };
+        self.rank_state(self.base.epoch, &before, now)
+    }
+
+    /// Where the epoch was begun, if a rank has so many workers: the stretches that are over, and the one that goes on.
+    fn begun(&self, workers: u64) -> (Vec<Segment>, Segment) {
         let now = Segment { workers: workers.max(1), steps: 0, ..self.place.now };
         let mut before = self.base.segments.clone();
-        let done = match before.pop() {
-            Some(last) if last.deals_like(&now) => last.steps,
+        match before.pop() {
+            Some(last) if last.deals_like(&now) => (before, last),
             last => {
                 before.extend(last);
-                0
+                (before, now)
             }
-        };
-        let now = Segment { steps: done.saturating_add(steps), ..now };
-        self.rank_state(self.base.epoch, &before, now)
+        }
     }
 
     /// Goes to where a state says: the next batch is the one after the last that was delivered. Nothing is read for that.
@@ -275,17 +280,18 @@ impl<C: Element> Loader<C> {
         Ok(())
     }
 
-    /// Batches of each rank in a whole epoch.
+    /// Batches of each rank in this epoch: those that were delivered before a state was loaded, and those that are left.
     #[must_use]
     pub fn n_batches(&self) -> u64 {
         self.n_batches_of(self.options.seat.workers)
     }
 
-    /// Batches of each rank in a whole epoch, if each had so many workers.
+    /// As [`n_batches`](Self::n_batches), if each rank has so many workers.
     #[must_use]
     pub fn n_batches_of(&self, workers: u64) -> u64 {
-        let now = Segment { workers: workers.max(1), ..self.place.now };
-        self.setup.order.rank_batches(self.place.epoch, &[], &now)
+        let (before, now) = self.begun(workers);
+        let left = self.setup.order.rank_batches(self.base.epoch, &before, &now);
+        before.iter().fold(left, |sum, segment| sum.saturating_add(segment.steps))
     }
 
     /// Cells of an epoch over all ranks (draws, with weights).

@@ -25,6 +25,8 @@ use line::Line;
 pub(crate) use rng::hash;
 pub(crate) use selection::Selection;
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::options::{Seat, Shuffle, Uneven, Weighting};
 use crate::state::Segment;
 
@@ -44,6 +46,18 @@ pub(crate) struct Order {
     drop_last: bool,
     selection: Selection,
     kind: Kind,
+    len: u64,
+    counted: Mutex<Option<Counted>>,
+}
+
+/// Batches of each rank in a stretch of an epoch. They are asked for after every batch, and take a walk through the line
+/// where an epoch was resumed.
+#[derive(Debug)]
+struct Counted {
+    epoch: u64,
+    before: Vec<Segment>,
+    now: Segment,
+    batches: u64,
 }
 
 #[derive(Debug)]
@@ -65,7 +79,11 @@ impl Order {
             (None, Shuffle::Cells) => Kind::Permuted,
             (None, shuffle) => Kind::Line { shuffled: shuffle != Shuffle::None },
         };
-        Self { seed, uneven, drop_last, selection, kind }
+        let len = match &kind {
+            Kind::Line { .. } | Kind::Permuted => selection.len(),
+            Kind::Weighted { weighting } => draws::count(&selection, weighting),
+        };
+        Self { seed, uneven, drop_last, selection, kind, len, counted: Mutex::default() }
     }
 
     /// The lane of one seat, from the start of the stretch that comes after `before` and is dealt as `now` says.
@@ -113,34 +131,42 @@ impl Order {
     }
 
     /// Places of an epoch: cells, or draws.
-    pub(crate) fn len(&self) -> u64 {
-        match &self.kind {
-            Kind::Line { .. } | Kind::Permuted => self.selection.len(),
-            Kind::Weighted { weighting } => draws::count(&self.selection, weighting),
-        }
+    pub(crate) const fn len(&self) -> u64 {
+        self.len
     }
 
     /// Batches of each rank in the stretch that `now` describes.
     pub(crate) fn rank_batches(&self, epoch: u64, before: &[Segment], now: &Segment) -> u64 {
-        let left = match &self.kind {
-            Kind::Line { .. } if !before.is_empty() => {
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = &*counted
+            && last.epoch == epoch
+            && last.before == before
+            && last.now.deals_like(now)
+        {
+            return last.batches;
+        }
+        let batches = self.count_batches(epoch, before, now);
+        *counted = Some(Counted { epoch, before: before.to_vec(), now: *now, batches });
+        batches
+    }
+
+    fn count_batches(&self, epoch: u64, before: &[Segment], now: &Segment) -> u64 {
+        if let Kind::Line { .. } = self.kind {
+            let left = if before.is_empty() {
+                self.len
+            } else {
                 // What a line has left depends on its fills no more than on their sizes, but the line knows best.
                 let seat = Seat { rank: 0, world: now.world, worker: 0, workers: now.workers };
                 match self.lane(epoch, before, now, seat) {
                     Lane::Line { lane, .. } => lane.line_len(),
                     Lane::Draws { .. } => 0,
                 }
-            }
-            Kind::Line { .. } => self.len(),
-            Kind::Permuted | Kind::Weighted { .. } => {
-                let deals = before.iter().map(|segment| (self.deal(segment), segment.steps));
-                deals.fold(self.len(), |left, (deal, steps)| left.saturating_sub(deal.drawn(left, steps)))
-            }
-        };
-        match &self.kind {
-            Kind::Line { .. } => self.deal(now).line_batches(left),
-            Kind::Permuted | Kind::Weighted { .. } => self.deal(now).draw_batches(left),
+            };
+            return self.deal(now).line_batches(left);
         }
+        let deals = before.iter().map(|segment| (self.deal(segment), segment.steps));
+        let left = deals.fold(self.len, |left, (deal, steps)| left.saturating_sub(deal.drawn(left, steps)));
+        self.deal(now).draw_batches(left)
     }
 }
 

@@ -36,6 +36,14 @@ macro_rules! either {
     };
 }
 
+/// The same without the interpreter's lock: another thread may hold the loader while it waits for a batch.
+macro_rules! detached {
+    ($self:expr, $py:expr, $loader:ident => $call:expr) => {{
+        let kind = $self.get()?;
+        $py.detach(|| either!(&mut *lock(&kind), $loader => $call))
+    }};
+}
+
 /// Batches of a dataset's cells. Private: use `Dataset.loader`.
 #[pyclass(frozen, module = "celltile._native")]
 #[derive(Debug)]
@@ -116,63 +124,65 @@ impl Loader {
 
     /// Goes back to where the epoch was begun.
     fn restart(&self, py: Python<'_>) -> Result<()> {
-        let kind = self.get()?;
-        Ok(py.detach(|| either!(&mut *lock(&kind), loader => loader.restart()))?)
+        Ok(detached!(self, py, loader => loader.restart())?)
     }
 
     /// Ends the threads that decode ahead.
     fn stop(&self, py: Python<'_>) -> Result<()> {
-        let kind = self.get()?;
-        py.detach(|| either!(&mut *lock(&kind), loader => loader.stop()));
+        detached!(self, py, loader => loader.stop());
         Ok(())
     }
 
     #[getter]
-    fn epoch(&self) -> Result<u64> {
-        Ok(either!(&*lock(&*self.get()?), loader => loader.epoch()))
+    fn epoch(&self, py: Python<'_>) -> Result<u64> {
+        Ok(detached!(self, py, loader => loader.epoch()))
     }
 
     fn set_epoch(&self, py: Python<'_>, epoch: u64) -> Result<()> {
-        let kind = self.get()?;
-        py.detach(|| either!(&mut *lock(&kind), loader => loader.set_epoch(epoch)));
+        detached!(self, py, loader => loader.set_epoch(epoch));
         Ok(())
     }
 
     /// Where the loader is, as JSON.
-    fn state(&self) -> Result<String> {
-        Ok(either!(&*lock(&*self.get()?), loader => loader.state()).to_json()?)
+    fn state(&self, py: Python<'_>) -> Result<String> {
+        Ok(detached!(self, py, loader => loader.state()).to_json()?)
     }
 
     /// Where a rank is after so many batches of so many workers, as JSON.
-    fn state_after(&self, workers: u64, steps: u64) -> Result<String> {
-        Ok(either!(&*lock(&*self.get()?), loader => loader.state_after(workers, steps)).to_json()?)
+    fn state_after(&self, py: Python<'_>, workers: u64, steps: u64) -> Result<String> {
+        Ok(detached!(self, py, loader => loader.state_after(workers, steps)).to_json()?)
     }
 
     fn load_state(&self, py: Python<'_>, state: &str) -> Result<()> {
         let state = State::from_json(state)?;
-        let kind = self.get()?;
-        Ok(py.detach(|| either!(&mut *lock(&kind), loader => loader.load_state(&state)))?)
+        Ok(detached!(self, py, loader => loader.load_state(&state))?)
     }
 
-    /// Batches of each rank in a whole epoch, if each has so many workers.
-    fn n_batches(&self, workers: u64) -> Result<u64> {
-        Ok(either!(&*lock(&*self.get()?), loader => loader.n_batches_of(workers)))
+    /// Batches of each rank in this epoch, if each has so many workers.
+    fn n_batches(&self, py: Python<'_>, workers: u64) -> Result<u64> {
+        Ok(detached!(self, py, loader => loader.n_batches_of(workers)))
     }
 
     /// Cells of an epoch.
     #[getter]
-    fn n_cells(&self) -> Result<u64> {
-        Ok(either!(&*lock(&*self.get()?), loader => loader.n_cells()))
+    fn n_cells(&self, py: Python<'_>) -> Result<u64> {
+        Ok(detached!(self, py, loader => loader.n_cells()))
     }
 
     /// Columns of a batch.
     #[getter]
-    fn n_genes(&self) -> Result<u64> {
-        Ok(either!(&*lock(&*self.get()?), loader => loader.n_genes()))
+    fn n_genes(&self, py: Python<'_>) -> Result<u64> {
+        Ok(detached!(self, py, loader => loader.n_genes()))
+    }
+
+    /// Threads that decode.
+    #[getter]
+    fn threads(&self, py: Python<'_>) -> Result<usize> {
+        Ok(detached!(self, py, loader => loader.options().threads))
     }
 
     fn stats<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
-        let stats: Stats = either!(&*lock(&*self.get()?), loader => loader.stats());
+        let stats: Stats = detached!(self, py, loader => loader.stats());
         let out = PyDict::new(py);
         out.set_item("batches", stats.batches)?;
         out.set_item("cells", stats.cells)?;
@@ -207,7 +217,7 @@ pub(crate) fn balanced_weights<'py>(
     use numpy::IntoPyArray;
     let codes: Vec<i64> = codes.as_array().iter().copied().collect();
     let cells: Option<Vec<u64>> = cells.map(|cells| cells.as_array().iter().copied().collect());
-    celltile_loader::balanced_weights(&codes, cells.as_deref()).into_pyarray(py)
+    py.detach(|| celltile_loader::balanced_weights(&codes, cells.as_deref())).into_pyarray(py)
 }
 
 /// Options as they are when nothing is asked for.

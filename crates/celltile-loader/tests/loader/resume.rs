@@ -112,6 +112,30 @@ fn test_other_ranks_and_workers_take_what_is_left() {
     }
 }
 
+/// An epoch's length counts what was delivered before a state was loaded, whoever it was delivered to.
+#[test]
+fn test_an_epoch_has_the_batches_before_and_after_a_state() {
+    let (dataset, _) = dataset(230, 40, 5);
+    for shuffle in [Shuffle::Chunks, Shuffle::Cells] {
+        let mut with = options(9);
+        with.shuffle = shuffle;
+        let mut loader = Loader::<i32>::new(dataset.clone(), seated(&with, 0, 2, 0, 1)).unwrap();
+        let whole = loader.n_batches();
+        for steps in 1..whole {
+            loader.next_batch().unwrap().unwrap();
+            for world in [1, 2, 3] {
+                let mut other = Loader::<i32>::new(dataset.clone(), seated(&with, 0, world, 0, 1)).unwrap();
+                other.load_state(&loader.state()).unwrap();
+                let length = other.n_batches();
+                assert_eq!(length == whole, world == 2, "{shuffle:?} {steps} {world}");
+                assert_eq!(length, steps + epoch(&mut other).len() as u64);
+                // The next epoch is a whole one.
+                assert_eq!(other.n_batches(), 230_u64.div_ceil(world).div_ceil(9));
+            }
+        }
+    }
+}
+
 /// A worker's own state, as a data loader that asks its workers keeps it.
 #[test]
 fn test_a_worker_goes_on_from_its_own_state() {

@@ -19,11 +19,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::error::{Failure, Result};
+use crate::per_process::PerProcess;
 
-/// Owns the memory of a batch's arrays, and gives it back when the last of them is gone.
+/// Owns the memory of a batch's arrays, and gives it back when the last of them is gone. In a forked child it does not:
+/// another thread of the parent may have held the loader's lock at that moment, and will never open it there.
 #[pyclass(frozen, module = "celltile._native")]
 struct BatchMemory {
-    _batch: Box<dyn Any + Send + Sync>,
+    _batch: PerProcess<Box<dyn Any + Send + Sync>>,
 }
 
 pub(super) fn of_batch<C>(py: Python<'_>, batch: Batch<C>) -> Result<Bound<'_, PyTuple>>
@@ -40,7 +42,7 @@ where
     let indptr = (indptr.as_mut_ptr(), indptr.len());
     let genes = (genes.as_mut_ptr(), genes.len());
     let counts = (counts.as_mut_ptr(), counts.len());
-    let owner = Bound::new(py, BatchMemory { _batch: batch })?.into_any();
+    let owner = Bound::new(py, BatchMemory { _batch: PerProcess::new(batch) })?.into_any();
     // SAFETY: the arrays are those of the batch that `owner` holds, which nothing in Rust looks at again.
     let indptr = unsafe { share(indptr, &owner) };
     // SAFETY: as above.

@@ -17,6 +17,7 @@ pub(super) fn parse(keywords: Option<&Bound<'_, PyDict>>, cache: Cache) -> Resul
     let mut options = super::defaults();
     options.cache = Some(cache);
     let mut float32 = true;
+    let mut threads = None;
     let (mut weights, mut replacement, mut draws) = (None, true, None);
     for (key, value) in keywords.into_iter().flatten() {
         let key: String = key.extract()?;
@@ -62,7 +63,7 @@ pub(super) fn parse(keywords: Option<&Bound<'_, PyDict>>, cache: Cache) -> Resul
                     one_of(&key, &value, &[("raise", OnDamage::Fail), ("skip", OnDamage::Skip)])?;
             }
             "memory" => options.memory = Some(value.extract()?),
-            "threads" => options.threads = value.extract()?,
+            "threads" => threads = Some(value.extract()?),
             "rank" => options.seat.rank = value.extract()?,
             "world_size" => options.seat.world = value.extract()?,
             "worker" => options.seat.worker = value.extract()?,
@@ -70,6 +71,9 @@ pub(super) fn parse(keywords: Option<&Bound<'_, PyDict>>, cache: Cache) -> Resul
             _ => return Err(Failure::Argument(format!("a loader has no option {key:?}"))),
         }
     }
+    // Worker processes share the machine.
+    let workers = usize::try_from(options.seat.workers).unwrap_or(usize::MAX).max(1);
+    options.threads = threads.unwrap_or_else(|| (options.threads / workers).max(1));
     if let Some(weights) = weights {
         options.weighting = Some(Weighting { weights: weights.into(), replacement, draws });
     } else if draws.is_some() {
