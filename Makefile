@@ -29,11 +29,12 @@ export CARGO_TERM_COLOR ?= auto
 EXTENSION := $(ROOT)/python/celltile/_native.abi3.so
 WHEELS := $(CACHE)/wheels
 
-.PHONY: help demo test test-rust test-python bench bench-loaders fuzz soak interop lint docs build python extension wheel wheel-test gallery
+.PHONY: help demo test test-rust test-python test-torch bench bench-loaders fuzz soak interop lint docs build python extension wheel wheel-test gallery
 
 help:
 	@echo 'make demo      simulate 20,000 cells, convert, verify, inspect, export, compare'
 	@echo 'make test      every test, doctests and those of the Python package included'
+	@echo 'make test-torch  the tests of the loader under PyTorch, Lightning and scvi-tools'
 	@echo 'make lint      formatting, clippy, rustdoc, Python lint, paths'
 	@echo 'make bench     decoding speed beside libzstd alone, and the table of presets'
 	@echo 'make bench-loaders  minibatches beside annbatch, scDataset and cellstream'
@@ -89,6 +90,18 @@ extension:
 test-python: export PYTHONPATH := $(ROOT)/python
 test-python: $(VENV_STAMP) extension
 	$(VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+# Under the packages that CELLTILE_INTEROP_PYTHON has, or else in an environment with all that is tested, of several gigabytes.
+TORCH_VENV := $(CACHE)/venv-torch
+TORCH_PYTHON := $(or $(CELLTILE_INTEROP_PYTHON),$(TORCH_VENV)/bin/python)
+$(TORCH_VENV)/.installed: python/requirements-torch.txt
+	test -x $(TORCH_VENV)/bin/python || $(PYTHON) -m venv $(TORCH_VENV)
+	$(TORCH_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r python/requirements-torch.txt
+	touch $@
+
+test-torch: export PYTHONPATH := $(ROOT)/python
+test-torch: $(if $(CELLTILE_INTEROP_PYTHON),,$(TORCH_VENV)/.installed) extension
+	$(TORCH_PYTHON) -m pytest $(or $(PYTEST_ARGS),python/tests/test_loader_torch.py python/tests/test_loader.py)
 
 # One file for every Python from 3.11 on.
 wheel: $(VENV_STAMP)

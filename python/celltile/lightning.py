@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from celltile._datamodule import Parts
 from celltile._dataset import Dataset
 from celltile._optional import need
-from celltile.torch import CellLoader, DataLoader
+from celltile.loader import Batch
+from celltile.torch import to_device
 
 try:
     from lightning.pytorch import LightningDataModule
@@ -16,7 +18,7 @@ except ModuleNotFoundError:
 __all__ = ["CellDataModule"]
 
 
-class CellDataModule(LightningDataModule):  # type: ignore[misc]
+class CellDataModule(Parts, LightningDataModule):  # type: ignore[misc]
     """Shuffled training cells, and validation cells in the dataset's order.
 
     ``train`` and ``val`` are masks or indices of cells (see :meth:`celltile.Dataset.split`); all cells and
@@ -36,45 +38,11 @@ class CellDataModule(LightningDataModule):  # type: ignore[misc]
         num_workers: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__()
-        self._dataset = dataset
-        self._options = {"batch_size": batch_size, "layout": "torch", **options}
-        self._cells = {"train": train, "val": val}
-        self._workers = num_workers
-        self._train: DataLoader | None = None
-        self._state: dict[str, Any] | None = None
+        options = {"batch_size": batch_size, "layout": "torch", **options}
+        super().__init__(dataset, options, train, val, num_workers)
 
-    def _ranks(self) -> dict[str, int]:
-        trainer = getattr(self, "trainer", None)
-        if trainer is None:
-            return {}
-        return {"rank": trainer.global_rank, "world_size": trainer.world_size}
-
-    def train_dataloader(self) -> DataLoader:
-        """Batches of training cells: another order each epoch."""
-        if self._train is None:
-            cells = CellLoader(self._dataset, **self._ranks(), **self._options, cells=self._cells["train"])
-            self._train = DataLoader(cells, num_workers=self._workers)
-            if self._state is not None:
-                self._train.load_state_dict(self._state)
-        return self._train
-
-    def val_dataloader(self) -> DataLoader | list[Any]:
-        """Batches of validation cells, all of them, in the dataset's order."""
-        if self._cells["val"] is None:
-            return []
-        options = {**self._options, "shuffle": False, "weights": None, "balance": None, "drop_last": False}
-        cells = CellLoader(self._dataset, **self._ranks(), **options, cells=self._cells["val"])
-        return DataLoader(cells, num_workers=self._workers)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Where training is."""
-        if self._train is not None:
-            return self._train.state_dict()
-        return self._state or {}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go to where a state says."""
-        self._state = state_dict or None
-        if self._train is not None and self._state is not None:
-            self._train.load_state_dict(self._state)
+    def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
+        """Puts ``X`` of a batch on a device; what a transform made goes where Lightning puts it."""
+        if isinstance(batch, Batch):
+            return to_device(batch, device)
+        return super().transfer_batch_to_device(batch, device, dataloader_idx)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import sys
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from celltile import _native
 from celltile._exceptions import ArgumentError
-from celltile._layouts import LAYOUTS, Layout, build
+from celltile._layouts import LAYOUTS, Layout, build, pinned
 from celltile._selection import choose
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    def pin_memory(self) -> Batch:
+        """The batch with tensors in pinned memory: what a data loader with ``pin_memory=True`` calls."""
+        return Batch(pinned(self.X), self.obs, self.cells, self.totals, self.lost)
 
     def __repr__(self) -> str:
         return f"celltile.Batch of {len(self)} cells, X {tuple(self.X.shape)}, obs {list(self.obs)}"
@@ -111,7 +116,7 @@ class Loader:
     memory
         Bytes of decoded cells kept ready, at least the buffer; by default three times the buffer.
     threads
-        That decode; the machine's cores by default.
+        That decode; the machine's cores by default, divided among worker processes.
     on_damage
         ``"raise"`` a :class:`CorruptTileError`, or ``"skip"`` damaged cells and count them.
     rank, world_size
@@ -252,7 +257,7 @@ class Loader:
         return batch if self._transform is None else self._transform(batch)
 
     def __len__(self) -> int:
-        """Batches of an epoch, of each rank."""
+        """Batches of this epoch, of each rank: with those from before a state was loaded."""
         return self._own().n_batches(self._options["workers"])
 
     @property
@@ -282,19 +287,19 @@ class Loader:
     def categories(self) -> dict[str, list[Any]]:
         """What the codes of categorical columns stand for."""
         if self._categories is None:
-            frame = self._dataset.obs(self._columns, np.empty(0, dtype=np.int64))
-            kept = {}
-            for name in self._columns:
-                values = getattr(frame[name], "cat", None)
-                if values is not None:
-                    kept[name] = values.categories.tolist()
-            self._categories = kept
+            self._categories = categories(self._dataset, self._columns)
         return self._categories
 
     @property
     def dataset(self) -> Dataset:
         """The dataset."""
         return self._dataset
+
+    def _of_worker(self, worker: int, workers: int) -> Loader:
+        """This loader as one of several worker processes has it: a part of the rank's cells."""
+        own = copy.copy(self)
+        own._options = {**self._options, "worker": worker, "workers": workers}
+        return own
 
     # Where it is
 
@@ -337,7 +342,7 @@ class Loader:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        del state["_native"]
+        state.pop("_native", None)
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -348,6 +353,17 @@ class Loader:
     def __repr__(self) -> str:
         shuffle, size = self._options["shuffle"], self.batch_size
         return f"celltile.Loader of {self.n_cells:,} cells in batches of {size:,}, shuffle {shuffle}"
+
+
+def categories(dataset: Dataset, columns: Sequence[str]) -> dict[str, list[Any]]:
+    """The categories of those columns that have any."""
+    frame = dataset.obs(columns, np.empty(0, dtype=np.int64))
+    kept = {}
+    for name in columns:
+        values = getattr(frame[name], "cat", None)
+        if values is not None:
+            kept[name] = values.categories.tolist()
+    return kept
 
 
 def _ranks(rank: int | None, world_size: int | None) -> tuple[int, int]:

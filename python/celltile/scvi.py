@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from celltile._datamodule import Parts
 from celltile._dataset import Dataset
 from celltile._exceptions import ArgumentError
-from celltile.loader import Batch
+from celltile._selection import choose
+from celltile.loader import Batch, categories
 from celltile.torch import CellLoader, DataLoader, densify
 
 try:
@@ -59,12 +60,11 @@ class _Dictionaries(DataLoader):
         super().__init__(cells, **options)
         self._keys = keys
 
-    def _counted(self) -> Iterator[Any]:
-        for batch in super()._counted():
-            yield batch_dictionary(batch, *self._keys)
+    def _handed_out(self, batch: Any) -> Any:
+        return batch_dictionary(batch, *self._keys)
 
 
-class SCVIDataModule(_Module):  # type: ignore[misc]
+class SCVIDataModule(Parts, _Module):  # type: ignore[misc]
     """Training, validation and inference batches for ``scvi.model.SCVI``, in place of AnnData. ::
 
         module = SCVIDataModule(ds, batch_key="batch", train=train, val=val)
@@ -73,7 +73,8 @@ class SCVIDataModule(_Module):  # type: ignore[misc]
         latent = model.get_latent_representation(dataloader=module.inference_dataloader())
 
     ``batch_key`` and ``labels_key`` are columns of obs with categories; other options are those of
-    :class:`celltile.loader.Loader`.
+    :class:`celltile.loader.Loader`. Ranks are those of the trainer's strategy, and checkpoints hold the
+    place in the epoch.
     """
 
     def __init__(
@@ -88,41 +89,34 @@ class SCVIDataModule(_Module):  # type: ignore[misc]
         num_workers: int = 0,
         **options: Any,
     ) -> None:
-        super().__init__()
-        self._dataset = dataset
         self._keys = (batch_key, labels_key)
         names = list(dict.fromkeys(key for key in self._keys if key is not None))
-        self._options = {**options, "batch_size": batch_size, "columns": names, "dtype": "float32"}
-        self._options.setdefault("layout", "torch_csr")
-        self._cells = {"train": train, "val": val}
-        self._workers = num_workers
-        self._train = self._make("train", shuffled=True)
-        categories = self._train.dataset.loader.categories
+        options = {"layout": "torch_csr", **options, "batch_size": batch_size, "dtype": "float32"}
+        super().__init__(dataset, {**options, "columns": names}, train, val, num_workers)
+        self._genes = np.asarray(dataset.gene_positions(options.get("genes")))
+        self._categories = categories(dataset, names)
         for key in names:
-            if key not in categories:
+            if key not in self._categories:
                 raise ArgumentError(f"{key}: is not a column of categories")
-        self._categories = categories
 
-    def _make(self, part: str, shuffled: bool) -> _Dictionaries:
-        options = dict(self._options, cells=self._cells.get(part))
-        if not shuffled:
-            options.update(shuffle=False, weights=None, balance=None)
-        return _Dictionaries(CellLoader(self._dataset, **options), self._keys, num_workers=self._workers)
+    def _loader(self, cells: Any, options: dict[str, Any]) -> _Dictionaries:
+        loader = CellLoader(self._dataset, **options, cells=cells)
+        return _Dictionaries(loader, self._keys, num_workers=self._workers)
 
     @property
     def n_obs(self) -> int:
         """Cells to train on."""
-        return self._train.dataset.loader.n_cells
+        return len(choose(self._cells["train"], self._dataset.n_cells, "cell"))
 
     @property
     def n_vars(self) -> int:
         """Genes."""
-        return self._train.dataset.loader.n_genes
+        return len(self._genes)
 
     @property
     def var_names(self) -> NDArray[Any]:
         """Names of the genes."""
-        return self._train.dataset.loader.var_names
+        return self._dataset.var_names[self._genes]
 
     def _n(self, key: str | None) -> int:
         return 1 if key is None else max(1, len(self._categories[key]))
@@ -182,17 +176,9 @@ class SCVIDataModule(_Module):  # type: ignore[misc]
             "setup_method_name": "setup_datamodule",
         }
 
-    def train_dataloader(self) -> _Dictionaries:
-        """Shuffled batches of training cells."""
-        return self._train
-
-    def val_dataloader(self) -> _Dictionaries | None:
-        """Batches of validation cells, if any."""
-        return None if self._cells["val"] is None else self._make("val", shuffled=False)
-
-    def inference_dataloader(self) -> _Dictionaries:
-        """All cells in the dataset's order."""
-        return self._make("all", shuffled=False)
+    def inference_dataloader(self) -> DataLoader:
+        """All cells in the dataset's order, on every rank."""
+        return self._in_order(None, {"rank": 0, "world_size": 1})
 
 
 def _scvi_version() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -32,17 +31,10 @@ class CellLoader(data.IterableDataset[Any]):
     def __init__(self, dataset: Dataset, batch_size: int = 4096, **options: Any) -> None:
         super().__init__()
         options.setdefault("layout", "torch_csr")
-        self._arguments = (dataset, batch_size, options)
-        # In the process that makes it: where an epoch begins, and how long it is.
+        # In the process that makes it: where an epoch begins, and how long it is. Workers have its ranks,
+        # since they know nothing of torch.distributed.
         self._loader = Loader(dataset, batch_size, **options)
-        self._pinned_ranks()
         self._worker: Loader | None = None
-        self._lane: dict[str, Any] | None = None
-
-    def _pinned_ranks(self) -> None:
-        """Workers know nothing of torch.distributed: they are told the ranks."""
-        options = self._loader._options
-        self._ranks = {"rank": options["rank"], "world_size": options["world_size"]}
 
     def _active(self) -> Loader:
         """The loader of this process."""
@@ -50,13 +42,7 @@ class CellLoader(data.IterableDataset[Any]):
         if info is None:
             return self._loader
         if self._worker is None:
-            dataset, batch_size, options = self._arguments
-            own = {**options, **self._ranks, "_worker": (info.id, info.num_workers)}
-            if own.get("threads") is None:
-                # Workers share the machine.
-                own["threads"] = max(1, torch.get_num_threads() // info.num_workers)
-            self._worker = Loader(dataset, batch_size, **own)
-            self._worker.load_state_dict(self._lane or json.loads(self._loader._base))
+            self._worker = self._loader._of_worker(info.id, info.num_workers)
         return self._worker
 
     def __iter__(self) -> Iterator[Any]:
@@ -88,14 +74,9 @@ class CellLoader(data.IterableDataset[Any]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to where a state says."""
-        if data.get_worker_info() is not None:
-            self._lane = state
-            self._worker = None
-            self._active()
-        elif "lane" in state:
+        if data.get_worker_info() is None and "lane" in state:
             raise ArgumentError("the state is one worker's; load it in that worker, or load a rank's")
-        else:
-            self._loader.load_state_dict(state)
+        self._active().load_state_dict(state)
 
     def _state_after(self, workers: int, steps: int) -> dict[str, Any]:
         return self._loader._state_after(workers, steps)
@@ -106,7 +87,7 @@ class DataLoader(data.DataLoader[Any]):
 
     Takes the arguments of ``torch.utils.data.DataLoader`` but for ``batch_size``, which is the cell loader's,
     and ``persistent_workers``. Each loop is an epoch; the next one is another. A loop that ends early
-    is begun anew.
+    is begun anew. A loop ends when another one is begun, or a state is loaded.
     """
 
     def __init__(self, dataset: CellLoader, **options: Any) -> None:
@@ -116,22 +97,35 @@ class DataLoader(data.DataLoader[Any]):
         super().__init__(dataset, batch_size=None, **options)
         self._cells = dataset
         self._steps = 0
+        # Number of the newest loop: older ones have nothing to say any more.
+        self._newest = 0
 
     def __iter__(self) -> Iterator[Any]:
         epoch = self.state_dict()["epoch"]
         if epoch > self._cells._state_after(1, 0)["epoch"]:
             # The loop before took the last batch, and did not ask for one more.
             self._cells.set_epoch(epoch)
-        self._steps = 0
-        return self._counted()
+        self._forget()
+        return self._counted(self._newest, self._cells._state_after(1, 0)["epoch"])
 
-    def _counted(self) -> Iterator[Any]:
-        base = self._cells._state_after(1, 0)
+    def _counted(self, loop: int, epoch: int) -> Iterator[Any]:
+        if loop != self._newest:
+            return
         for batch in super().__iter__():
+            if loop != self._newest:
+                return
             self._steps += 1
-            yield batch
-        self._cells.set_epoch(base["epoch"] + 1)
+            yield self._handed_out(batch)
+        if loop == self._newest:
+            self._cells.set_epoch(epoch + 1)
+            self._forget()
+
+    def _forget(self) -> None:
+        self._newest += 1
         self._steps = 0
+
+    def _handed_out(self, batch: Any) -> Any:
+        return batch
 
     def __len__(self) -> int:
         return self._cells._loader._own().n_batches(max(1, self.num_workers))
@@ -142,7 +136,7 @@ class DataLoader(data.DataLoader[Any]):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go to where a state says, with any number of workers and ranks."""
-        self._steps = 0
+        self._forget()
         self._cells.load_state_dict(state)
 
 

@@ -37,6 +37,15 @@ def dataset(h5ad: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cells of which an epoch is 100 small buffers: 100 tiles of 150."""
+    folder = tmp_path_factory.mktemp("many")
+    cli("simulate", "-o", folder / "s.h5ad", "--cells", 15000, "--genes", 2000, "--nonzeros", 300)
+    cli("convert", folder / "s.h5ad", "-o", folder / "d", "--tile-size", 150, "--chunk-cells", 10)
+    return folder / "d"
+
+
+@pytest.fixture(scope="session")
 def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Some 40 million nonzeros: enough for calls that take a while."""
     folder = tmp_path_factory.mktemp("big")
@@ -56,6 +65,18 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cli("convert", folder / "s.h5ad", "-o", folder / "d", "--preset", "fast", "--tile-size", 2000)
     (folder / "s.h5ad").unlink()
     return folder / "d"
+
+
+@pytest.fixture(scope="session")
+def real(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real cells of three samples, with the column `sample`, if this machine has them."""
+    folder = os.environ.get("CELLTILE_TEST_DATA")
+    files = sorted(Path(folder).glob("10x/GSM*.h5")) if folder else []
+    if len(files) < 3:
+        pytest.skip("CELLTILE_TEST_DATA names no folder of real cells")
+    path = tmp_path_factory.mktemp("real") / "cells.ct"
+    cli("convert", *files, "-o", path, "--source-column", "sample", "--preset", "fast")
+    return path
 
 
 @pytest.fixture(scope="session")

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import forked, needs_fork
 
 import celltile
+from celltile._layouts import build
 
 anndata = pytest.importorskip("anndata")
 
@@ -77,6 +79,24 @@ def test_genes_cells_and_transform(ds: celltile.Dataset, counts: Any) -> None:
         assert np.allclose(batch.X, expected, rtol=1e-6)
         seen.extend(batch.cells)
     assert sorted(seen) == np.flatnonzero(mask).tolist()
+
+
+@pytest.mark.parametrize("layout", ["csr", "numpy", "torch", "torch_csr"])
+def test_a_gene_that_is_there_twice_is_added_up(layout: Any) -> None:
+    """Datasets of other makers may have that: strict verification says so."""
+    if layout.startswith("torch"):
+        pytest.importorskip("torch")
+    indptr = np.array([0, 3, 3, 5], dtype=np.int64)
+    indices = np.array([1, 1, 4, 0, 2], dtype=np.int32)
+    for dtype in (np.float32, np.int32):
+        data = np.array([2, 3, 1, 7, 1], dtype=dtype)
+        X = build(layout, indptr, indices, data, 5, pin=False)
+        if layout == "csr":
+            assert not X.has_canonical_format
+            X = X.toarray()
+        if layout == "torch_csr":
+            X = X.to_dense()
+        assert np.array_equal(np.asarray(X), [[0, 5, 0, 0, 1], [0] * 5, [7, 0, 1, 0, 0]])
 
 
 def test_a_function_as_transform(ds: celltile.Dataset) -> None:
@@ -199,21 +219,45 @@ def test_pickled_loaders_go_on(ds: celltile.Dataset) -> None:
     assert cells(copy) == whole[4:]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_child_makes_its_own(ds: celltile.Dataset) -> None:
     loader = ds.loader(100, buffer=200)
     whole = cells(ds.loader(100, buffer=200))
     batches = iter(loader)
     next(batches)
-    child = os.fork()
-    if child == 0:
-        status = 1
-        try:
-            status = 0 if cells(loader) == whole else 2
-        finally:
-            os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    forked(lambda: cells(loader) == whole)
     assert [batch.cells.tolist() for batch in batches] == whole[1:]
+
+
+@needs_fork
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_child_lets_go_of_inherited_batches(ds: celltile.Dataset) -> None:
+    """The lock of the loader's memory may be held by a thread that the child does not have."""
+    # Batches of a cell each: the lock is taken as often as can be.
+    loader = ds.loader(1, genes=[0], buffer=500, memory=1 << 24)
+    stop = threading.Event()
+
+    def busy() -> None:
+        while not stop.is_set():
+            for _ in loader:
+                pass
+
+    kept = [next(iter(loader))]
+    thread = threading.Thread(target=busy)
+    thread.start()
+
+    def let_go() -> bool:
+        kept.clear()
+        gc.collect()
+        return True
+
+    try:
+        for _ in range(10):
+            forked(let_go, 20)
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_damage_names_the_tile_or_is_skipped(dataset: Path, tmp_path: Path) -> None:
@@ -260,6 +304,14 @@ def test_options_that_make_no_sense(ds: celltile.Dataset) -> None:
         loader.load_state_dict({"a": 1})
     with pytest.raises(celltile.ArgumentError, match="order"):
         loader.load_state_dict(ds.loader(seed=1).state_dict())
+
+
+def test_worker_processes_share_the_machine(ds: celltile.Dataset) -> None:
+    alone = ds.loader(100)._native.threads
+    for workers in (1, 2, alone + 1):
+        own = ds.loader(100)._of_worker(workers - 1, workers)
+        assert own._own().threads == max(1, alone // workers)
+    assert ds.loader(100, threads=3)._of_worker(1, 2)._own().threads == 3
 
 
 def _threads() -> int:
@@ -314,16 +366,24 @@ def test_an_interrupt_in_the_middle_of_an_epoch(dataset: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks at /proc")
-def test_memory_stays_where_it_is(ds: celltile.Dataset) -> None:
+@pytest.mark.parametrize("shuffle", ["chunks", "tiles", "cells", False, "weights"])
+def test_memory_stays_where_it_is(many: Path, shuffle: Any) -> None:
+    """An epoch over 100 buffers grows the process by nothing after its first tenth."""
+
     def resident() -> int:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
-    # 100 buffers an epoch's worth of draws.
-    loader = ds.loader(50, weights=np.ones(ds.n_cells), draws=100 * 150, buffer=150, threads=2)
+    ds = celltile.open(many)
+    options = {"shuffle": shuffle}
+    if shuffle == "weights":
+        options = {"weights": np.ones(ds.n_cells)}
+    # A tile is as large as a buffer.
+    loader = ds.loader(50, buffer=150, threads=2, **options)
     sizes = []
     for _ in loader:
         sizes.append(resident())
+    assert len(sizes) == 300
     tenth = len(sizes) // 10
     assert max(sizes[tenth:]) - max(sizes[:tenth]) < 2 << 20
 

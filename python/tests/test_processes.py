@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from forks import forked, needs_fork
 
 import celltile
 
@@ -50,7 +51,7 @@ def test_worker_processes(dataset: Path, method: str) -> None:
         assert [future.result(WAIT) for future in futures] == expected
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_fork_in_the_middle_of_reads(big: Path) -> None:
     """Children that inherit an open dataset while threads of the parent decode: no deadlock, right data."""
@@ -62,36 +63,22 @@ def test_fork_in_the_middle_of_reads(big: Path) -> None:
         while not stop.is_set():
             ds.arrays(slice(0, 4000))
 
+    def reads_right() -> bool:
+        right = total(ds, 0, 3000) == expected and len(ds.obs("donor")) == ds.n_cells
+        gc.collect()
+        return right
+
+    def with_a_child_of_its_own() -> bool:
+        forked(reads_right)
+        return reads_right()
+
     threads = [threading.Thread(target=busy) for _ in range(2)]
     for thread in threads:
         thread.start()
     try:
         for _ in range(4):
             time.sleep(0.05)
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    grandchild = os.fork()
-                    ok = total(ds, 0, 3000) == expected
-                    ok = ok and len(ds.obs("donor")) == ds.n_cells
-                    gc.collect()
-                    if grandchild == 0:
-                        os._exit(0 if ok else 2)
-                    _, status = os.waitpid(grandchild, 0)
-                    code = 0 if ok and status == 0 else 3
-                finally:
-                    os._exit(code)
-            deadline = time.monotonic() + WAIT
-            while True:
-                pid, status = os.waitpid(child, os.WNOHANG)
-                if pid:
-                    break
-                if time.monotonic() > deadline:
-                    os.kill(child, signal.SIGKILL)
-                    pytest.fail("a forked child hangs")
-                time.sleep(0.02)
-            assert status == 0
+            forked(with_a_child_of_its_own)
     finally:
         stop.set()
         for thread in threads:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import re
 import signal
@@ -21,6 +20,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from forks import forked, needs_fork
 
 import celltile
 
@@ -132,29 +132,13 @@ def test_worker_processes(url: str, method: str) -> None:
         assert [future.result(60) for future in futures] == expected
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@needs_fork
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_inherited_dataset(url: str) -> None:
     """The object itself, not a pickle of it, in a forked child."""
     ds = celltile.open(url, settings=SETTINGS)
     expected = total(ds, 0, 1500)
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            code = 0 if total(ds, 0, 1500) == expected else 2
-        finally:
-            os._exit(code)
-    deadline = time.monotonic() + 60
-    while True:
-        pid, status = os.waitpid(child, os.WNOHANG)
-        if pid:
-            break
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            pytest.fail("a forked child hangs")
-        time.sleep(0.02)
-    assert status == 0
+    forked(lambda: total(ds, 0, 1500) == expected, 60)
     assert total(ds, 0, 1500) == expected
 
 
