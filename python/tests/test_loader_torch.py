@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -156,6 +157,34 @@ def test_stateful_data_loader(ds: celltile.Dataset) -> None:
             assert cells(other) == whole[steps:], (workers, steps)
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_data_loaders_of_others_are_told_the_epoch(ds: celltile.Dataset, workers: int) -> None:
+    stateful = pytest.importorskip("torchdata.stateful_dataloader").StatefulDataLoader
+    own = DataLoader(make(ds), num_workers=workers)
+    epochs = [cells(own), cells(own), cells(own)]
+    for kind in (stateful, torch.utils.data.DataLoader):
+        loaded = make(ds)
+        loader = kind(loaded, batch_size=None, num_workers=workers)
+        for number, expected in enumerate(epochs):
+            loaded.set_epoch(number)
+            assert cells(loader) == expected, (kind, number)
+    # The middle of the second epoch, and the one after it.
+    loaded = make(ds)
+    loaded.set_epoch(1)
+    loader = stateful(loaded, batch_size=None, num_workers=workers)
+    batches = iter(loader)
+    for _ in range(4):
+        next(batches)
+    state = loader.state_dict()
+    del batches
+    loaded = make(ds)
+    loader = stateful(loaded, batch_size=None, num_workers=workers)
+    loader.load_state_dict(state)
+    assert cells(loader) == epochs[1][4:]
+    loaded.set_epoch(2)
+    assert cells(loader) == epochs[2]
+
+
 def _rank(rank: int, world: int, path: str, address: str, queue: Any) -> None:
     torch.distributed.init_process_group("gloo", init_method=address, rank=rank, world_size=world)
     ds = celltile.open(path, threads=1)
@@ -180,6 +209,49 @@ def test_ranks_of_torch_distributed(dataset: Path, tmp_path: Path) -> None:
         assert process.exitcode == 0
     assert len(found[0]) == len(found[1]) == 8
     assert sorted(np.concatenate(found[0] + found[1])) == list(range(1500))
+
+
+CLUSTERS = Path(__file__).parents[2] / "docs/clusters.md"
+
+
+def _train(rank: int, folder: str, dataset: str, epochs: str) -> None:
+    """The example of the documentation, on this machine, with a checkpoint every three steps."""
+    os.chdir(folder)
+    os.environ["LOCAL_RANK"] = str(rank)
+    code = CLUSTERS.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    for written, here in (
+        ('"nccl"', f'"gloo", init_method="file://{folder}/meet-{epochs}", rank={rank}, world_size=2'),
+        ('torch.device("cuda", int(os.environ["LOCAL_RANK"]))', 'torch.device("cpu")'),
+        ('"s3://bucket/atlas.ct", cache_dir="/local/nvme", cache_tiles=500 << 30', f"{dataset!r}"),
+        ("batch_size=4096", "batch_size=100"),
+        ('["epoch"] < 10', f'["epoch"] < {epochs}'),
+        ("% 1000", "% 3"),
+    ):
+        assert written in code, written
+        code = code.replace(written, here)
+    exec(compile(code, str(CLUSTERS), "exec"), {"make_model": lambda n: torch.nn.Linear(n, 20)})
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+@pytest.mark.skipif(not CLUSTERS.exists(), reason="the documentation is not here")
+def test_the_example_of_the_page_on_clusters(dataset: Path, tmp_path: Path) -> None:
+    if not torch.distributed.is_available():
+        pytest.skip("no torch.distributed here")
+    context = multiprocessing.get_context("spawn")
+    # The second time from where the first one stopped.
+    for epochs, steps in (("1", 6), ("2", 15)):
+        ranks = [
+            context.Process(target=_train, args=(rank, str(tmp_path), str(dataset), epochs))
+            for rank in range(2)
+        ]
+        for process in ranks:
+            process.start()
+        for process in ranks:
+            process.join(120)
+            assert process.exitcode == 0
+        # Eight batches an epoch, and a checkpoint after every third.
+        assert torch.load(tmp_path / "latest.pt")["step"] == steps
 
 
 def test_a_model_learns_as_from_a_shuffle_in_memory_and_not_without(ds: celltile.Dataset) -> None:
