@@ -344,3 +344,43 @@ fn test_draws_go_on_with_other_ranks() {
         }
     }
 }
+
+/// Draws are one sequence, whoever takes them: what is left is its rest, after any chain of stops.
+#[test]
+fn test_draws_are_a_sequence_of_which_ranks_take_the_next() {
+    let mut rng = Rng::new(&[4]);
+    for round in 0..300 {
+        let n = 1 + rng.below(150);
+        let weights: Vec<f64> = (0..n).map(|_| f64::from(u32::try_from(rng.below(4)).unwrap())).collect();
+        let weighting = (round % 3 > 0 && weights.iter().any(|w| *w > 0.0)).then(|| Weighting {
+            weights: weights.as_slice().into(),
+            replacement: round % 3 == 1,
+            draws: None,
+        });
+        let uneven = if rng.below(2) == 0 { Uneven::Drop } else { Uneven::Pad };
+        let selection = Selection::new(n, None, std::iter::empty());
+        let order = Order::new(selection, Shuffle::Cells, weighting, (rng.next(), uneven, false));
+        let one = Segment { world: 1, workers: 1, batch_size: 5, buffer: 20, steps: 0 };
+        let all = rank_batches(&order, 2, &[], &one, 0).concat();
+        assert_eq!(all.len() as u64, order.len());
+        let (mut before, mut taken) = (Vec::new(), 0);
+        for _ in 0..3 {
+            let mut now = segment(&mut rng);
+            let ranks: Vec<Vec<Vec<u64>>> =
+                (0..now.world).map(|rank| rank_batches(&order, 2, &before, &now, rank)).collect();
+            let n_batches = ranks[0].len();
+            assert!(ranks.iter().all(|batches| batches.len() == n_batches));
+            now.steps = rng.below(n_batches as u64 + 1);
+            let steps = usize::try_from(now.steps).unwrap();
+            let dealt: Vec<u64> =
+                (0..steps).flat_map(|step| ranks.iter().flat_map(move |rank| rank[step].clone())).collect();
+            let left = &all[taken..];
+            // Those past the end are padding: fewer than there are ranks.
+            assert!(dealt.len() < left.len() + usize::try_from(now.world).unwrap());
+            assert!(dealt.iter().eq(left.iter().cycle().take(dealt.len())));
+            taken += dealt.len().min(left.len());
+            before.push(now);
+            assert_eq!(rank_batches(&order, 2, &before, &one, 0).concat(), all[taken..]);
+        }
+    }
+}
