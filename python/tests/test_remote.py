@@ -160,3 +160,44 @@ def test_ctrl_c_while_a_server_is_silent() -> None:
     assert "KeyboardInterrupt" in err
     # Long before the request itself is given up.
     assert took < 40
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are sent otherwise there")
+def test_ctrl_c_in_a_loop_over_batches_while_a_server_is_silent(dataset: Path) -> None:
+    """The process ends while its request is still open: nobody waits for the threads that made it."""
+    asked, answer = threading.Event(), threading.Event()
+
+    class Silent(Handler):
+        def do_GET(self) -> None:
+            if self.path.endswith(".dct"):
+                asked.set()
+                answer.wait(120)
+            super().do_GET()
+
+    code = (
+        "import sys, celltile\n"
+        f"ds = celltile.open(sys.argv[1], settings={SETTINGS!r})\n"
+        "for batch in ds.loader(100, 'tiles'): pass"
+    )
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Silent, dataset))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        url = f"http://127.0.0.1:{server.server_port}"
+        with subprocess.Popen(
+            [sys.executable, "-c", code, url], stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert asked.wait(60)
+            process.send_signal(signal.SIGINT)
+            try:
+                _, err = process.communicate(timeout=60)
+            finally:
+                process.kill()
+        assert not answer.is_set()
+        assert "KeyboardInterrupt" in err
+    finally:
+        answer.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
