@@ -37,7 +37,7 @@ help:
 	@echo 'make test-torch  the tests of the loader under PyTorch, Lightning and scvi-tools'
 	@echo 'make lint      formatting, clippy, rustdoc, Python lint, paths'
 	@echo 'make bench     decoding speed beside libzstd alone, and the table of presets'
-	@echo 'make bench-loaders  minibatches beside annbatch, scDataset and cellstream'
+	@echo 'make bench-loaders  minibatches beside annbatch, scDataset, cellstream and AnnData'
 	@echo 'make fuzz      every fuzz target for FUZZ_SECONDS (60)'
 	@echo 'make soak      random kills of conversions for SOAK_SECONDS (600)'
 	@echo 'make interop   what other readers make of what we write'
@@ -120,10 +120,18 @@ bench: build
 	$(VENV)/bin/python scripts/bench.py --celltile $(TARGET_DIR)/release/celltile --cells $(BENCH_CELLS)
 
 # The loaders of other packages on the same cells, as far as they are installed; CELLTILE_INTEROP_PYTHON is a Python >= 3.12.
-bench-loaders: export PYTHONPATH := $(ROOT)/python
-bench-loaders:
-	$(or $(CELLTILE_INTEROP_PYTHON),$(PYTHON)) bench/loaders/run.py --folder $(CACHE)/bench-loaders \
-	  --out bench/loaders/results/simulated $(BENCH_ARGS)
+# With CELLTILE_TEST_DATA on real cells too.
+BENCH_PYTHON = $(or $(CELLTILE_INTEROP_PYTHON),$(PYTHON))
+BENCH_PACKAGE := $(CACHE)/bench-package
+bench-loaders: export PYTHONPATH := $(BENCH_PACKAGE)
+bench-loaders: wheel
+	rm -rf $(BENCH_PACKAGE)
+	$(BENCH_PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --target $(BENCH_PACKAGE) $(WHEELS)/*.whl
+	$(BENCH_PYTHON) bench/loaders/run.py --folder $(CACHE)/bench-loaders/simulated --out bench/loaders/results/simulated $(BENCH_ARGS)
+	if [ -n "$${CELLTILE_TEST_DATA:-}" ]; then \
+	  $(BENCH_PYTHON) bench/loaders/run.py --folder $(CACHE)/bench-loaders/real --out bench/loaders/results/real \
+	    --input "$$CELLTILE_TEST_DATA"/10x/GSM*.h5 --label source $(BENCH_ARGS); \
+	fi
 
 # cargo-fuzz asks for flags that only an unstable compiler takes; this lets the stable one take them. What is found is kept in
 # the first folder; the conformance cases and golden tiles are where tiles start from.

@@ -3,9 +3,10 @@
     python bench/loaders/run.py --folder DATA --out bench/loaders/results/simulated
 
 Needs a Python >= 3.12 with celltile; the other packages are compared as far as they can be imported. The cells are simulated
-(`--cells 40000`, 2,000 nonzeros each), or those of a file that `celltile convert` takes (`--input cells.h5`). Each
-figure is measured in a process of its own, after the files were read once; a step that was done is not done again, so
-that the comparison can be made in pieces (`--only celltile annbatch`). Writes OUT.json, OUT.md and OUT.svg.
+(`--cells 40000`, 2,000 nonzeros each), or those of files that `celltile convert` takes (`--input a.h5 b.h5`), all of them as
+often as it takes to have that many. Each figure is measured in a process of its own, after the files were read once; a
+step that was done is not done again, so that the comparison can be made in pieces (`--only celltile annbatch`, `--runs
+chunks`): each figure says on which machine and with which packages it was measured. Writes OUT.json, OUT.md and OUT.svg.
 """
 
 from __future__ import annotations
@@ -118,7 +119,8 @@ def stores(folder: Path, args: argparse.Namespace, results: dict) -> dict[str, P
             continue
         print(f"making {path.name}", flush=True)
         start = time.perf_counter()
-        made = worker("make", name, paths["h5ad"], path, "--cells", args.cells, *source(args))
+        inputs = ["--input", *args.input] if args.input else []
+        made = worker("make", name, paths["h5ad"], path, "--cells", args.cells, *inputs)
         if "error" in made:
             print(f"  {made['error']}")
             shutil.rmtree(path, ignore_errors=True)
@@ -129,25 +131,40 @@ def stores(folder: Path, args: argparse.Namespace, results: dict) -> dict[str, P
             "seconds": seconds,
             "bytes": size(path),
             "peak_bytes": made.get("peak_bytes"),
+            "machine": this_machine(results),
         }
+        if name == "h5ad":
+            results["source"] = made["source"]
     return paths
 
 
-def source(args: argparse.Namespace) -> list[object]:
-    return ["--input", args.input] if args.input else []
+def this_machine(results: dict) -> int:
+    """Which of the machines that figures were measured on this one is."""
+    here = machine()
+    if here not in results["machines"]:
+        results["machines"].append(here)
+    return results["machines"].index(here)
 
 
 def table(results: dict) -> str:
     """The figures as Markdown."""
     n = results["cells"]
-    machine = results["machine"]
     lines = [
-        f"{n:,} cells of {results['genes']:,} genes, {results['nonzeros'] / n:,.0f} nonzeros each "
-        f"({results['source']}); {machine['processor']}, {machine['cores']} cores, files in the page cache. "
-        "Entropy of the donors (or the column named) in a batch, as a share of that in batches drawn uniformly.",
+        f"{n:,} cells of {results['genes']:,} genes, {results['nonzeros'] / n:,.0f} nonzeros each: "
+        f"{results['source']}. Files in the page cache, {results['threads']} threads. Entropy is that of the "
+        f"column {results['label']} in a batch, as a share of that in batches drawn uniformly.",
         "",
-        "| tool | mode | batch | cells/s | of annbatch | first batch, s | peak memory, MB | entropy |",
-        "|---|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for number, here in enumerate(results["machines"]):
+        packages = ", ".join(f"{name} {found}" for name, found in here["packages"].items() if found)
+        lines += [
+            f"Machine {number}: {here['processor']}, {here['cores']} cores, {here['memory_bytes'] / 2**30:.0f} GiB, "
+            f"{here['system']}; Python {here['python']}, {packages}.",
+            "",
+        ]
+    lines += [
+        "| tool | mode | batch | cells/s | of annbatch | first batch, s | peak memory, MB | entropy | machine |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     base = {
         r["batch"]: r["cells_per_second"]
@@ -157,44 +174,76 @@ def table(results: dict) -> str:
     for run in results["runs"]:
         head = f"| {run['tool']} | {run['mode']} | {run['batch']:,} |"
         if "error" in run:
-            lines.append(f"{head} {run['error'][:80]} | | | | |")
+            lines.append(f"{head} {run['error'][:80]} | | | | | {run['machine']} |")
             continue
         ratio = f"{run['cells_per_second'] / base[run['batch']]:.2f}" if run["batch"] in base else ""
         entropy = "" if run.get("entropy") is None else f"{run['entropy']:.3f}"
         lines.append(
             f"{head} {run['cells_per_second']:,.0f} | {ratio} | {run['first_batch_seconds']:.2f} "
-            f"| {run['peak_bytes'] / 1e6:,.0f} | {entropy} |"
+            f"| {run['peak_bytes'] / 1e6:,.0f} | {entropy} | {run['machine']} |"
         )
-    lines += ["", "| store | bytes a cell | of annbatch | made in, s |", "|---|--:|--:|--:|"]
+    lines += [
+        "",
+        "| store | bytes a cell | of annbatch | made in, s | peak memory, MB | machine |",
+        "|---|--:|--:|--:|--:|--:|",
+    ]
     annbatch = results["stores"].get("annbatch", {}).get("bytes")
     for name, store in results["stores"].items():
         ratio = f"{store['bytes'] / annbatch:.3f}" if annbatch else ""
-        lines.append(f"| {name} | {store['bytes'] / n:,.0f} | {ratio} | {store['seconds']:.1f} |")
+        lines.append(
+            f"| {name} | {store['bytes'] / n:,.0f} | {ratio} | {store['seconds']:.1f} "
+            f"| {store['peak_bytes'] / 1e6:,.0f} | {store['machine']} |"
+        )
     return "\n".join(lines) + "\n"
 
 
+SHADES = {"celltile": ("#9cc4e0", "#4f94c4", "#1b6ca8"), "": ("#d5dae0", "#b3bcc6", "#8793a0")}
+
+
 def plot(results: dict, path: Path) -> None:
-    """The figures of the largest batches as bars, in SVG: no package is needed for that."""
-    runs = [r for r in results["runs"] if r["batch"] == max(SIZES) and "error" not in r]
-    runs.sort(key=lambda r: -r["cells_per_second"])
-    most = max((r["cells_per_second"] for r in runs), default=1)
-    parts = []
-    for row, run in enumerate(runs):
-        y = 40 + 26 * row
-        width = 420 * run["cells_per_second"] / most
-        colour = "#1b6ca8" if run["tool"] == "celltile" else "#9aa5b1"
-        label = f"{run['tool']}, {run['mode']}"
-        parts.append(f'<text x="250" y="{y + 13}" text-anchor="end">{label}</text>')
-        parts.append(f'<rect x="258" y="{y}" width="{width:.1f}" height="18" fill="{colour}"/>')
-        parts.append(f'<text x="{262 + width:.1f}" y="{y + 13}">{run["cells_per_second"]:,.0f}</text>')
-    height = 50 + 26 * len(runs)
-    title = f"Cells a second in batches of {max(SIZES):,}, {results['machine']['cores']} cores"
+    """Cells a second by tool, mode and batch size, and bytes a cell by store, as bars in SVG: no package is needed."""
+    rows: dict[tuple[str, str], dict[int, float]] = {}
+    for run in results["runs"]:
+        if "error" not in run:
+            rows.setdefault((run["tool"], run["mode"]), {})[run["batch"]] = run["cells_per_second"]
+    ordered = sorted(rows.items(), key=lambda row: -max(row[1].values()))
+    most = max((max(speeds.values()) for speeds in rows.values()), default=1)
+    parts: list[str] = []
+    y = 34
+
+    def text(x: float, y: float, words: str, anchor: str = "start", size: int = 12) -> None:
+        parts.append(f'<text x="{x:.0f}" y="{y}" text-anchor="{anchor}" font-size="{size}">{words}</text>')
+
+    def bar(y: int, height: int, share: float, colour: str, words: str) -> None:
+        width = 440 * share
+        parts.append(f'<rect x="238" y="{y}" width="{width:.1f}" height="{height}" fill="{colour}"/>')
+        text(242 + width, y + height - 1, words, size=min(12, height + 1))
+
+    sizes = ", ".join(f"{size:,}" for size in SIZES)
+    text(16, 20, f"Cells a second in batches of {sizes} (light to dark)", size=14)
+    for (tool, mode), speeds in ordered:
+        text(230, y + 6 * len(speeds) + 4, f"{tool}, {mode}", "end")
+        for batch, speed in sorted(speeds.items()):
+            shade = SHADES["celltile" if tool == "celltile" else ""][SIZES.index(batch)]
+            bar(y, 11, speed / most, shade, f"{speed:,.0f}")
+            y += 12
+        y += 6
+    y += 24
+    text(16, y - 6, "Bytes a cell", size=14)
+    bytes_most = max((store["bytes"] for store in results["stores"].values()), default=1)
+    for name, store in results["stores"].items():
+        colour = SHADES["celltile" if name.startswith("celltile") else ""][2]
+        text(230, y + 13, NAMES.get(name, name), "end")
+        bar(y + 2, 14, store["bytes"] / bytes_most, colour, f"{store['bytes'] / results['cells']:,.0f}")
+        y += 20
     path.write_text(
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{height}" font-family="sans-serif" '
-        f'font-size="13"><rect width="100%" height="100%" fill="white"/>'
-        f'<text x="20" y="24" font-size="15">{title}</text>{"".join(parts)}</svg>\n',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="760" height="{y + 10}" font-family="sans-serif">'
+        f'<rect width="100%" height="100%" fill="white"/>{"".join(parts)}</svg>\n',
         encoding="utf-8",
     )
+
+
+NAMES = {"celltile-1": "celltile, one cell a tile chunk"}
 
 
 def main() -> None:
@@ -204,31 +253,40 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, required=True, help="where stores are made, and kept")
     parser.add_argument("--out", type=Path, required=True, help="results, without the ending")
     parser.add_argument("--cells", type=int, default=40_000, help="cells to simulate")
-    parser.add_argument("--input", type=Path, help="a file of cells, instead of simulated ones")
+    parser.add_argument("--input", type=Path, nargs="+", help="files of cells, instead of simulated ones")
     parser.add_argument("--label", default="donor", help="the column of obs whose entropy is taken")
     parser.add_argument("--seconds", type=float, default=6, help="how long each figure is measured")
     parser.add_argument("--only", nargs="*", help="these tools only; results of others are kept")
+    parser.add_argument("--runs", nargs="*", help="these modes only")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--make", action="store_true", help="make stores, and measure nothing")
     args = parser.parse_args()
     kept = args.out.with_suffix(".json")
-    results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"stores": {}, "runs": []}
-    results["machine"] = machine()
-    results["source"] = args.input.name if args.input else "simulated"
-    results["command"] = "python bench/loaders/run.py"
+    results = {"stores": {}, "runs": [], "machines": []}
+    if kept.exists():
+        results = json.loads(kept.read_text(encoding="utf-8"))
+    results.update(threads=args.threads, label=args.label)
     paths = stores(args.folder, args, results)
     if args.make:
         kept.parent.mkdir(parents=True, exist_ok=True)
         kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         return
     results.update(worker("facts", paths["celltile"]))
-    worker("labels", paths["h5ad"], args.label)
+    results.update(worker("labels", paths["h5ad"], args.label))
     for tool, store, mode, sizes in RUNS:
         if (args.only and tool.split()[0] not in args.only) or not paths[store].exists():
             continue
+        if args.runs and mode not in args.runs:
+            continue
         warm(paths[store])
         for batch in sizes:
-            run = {"tool": tool, "store": store, "mode": mode, "batch": batch}
+            run = {
+                "tool": tool,
+                "store": store,
+                "mode": mode,
+                "batch": batch,
+                "machine": this_machine(results),
+            }
             found = worker(
                 "run",
                 tool,
@@ -249,6 +307,11 @@ def main() -> None:
             same = ("tool", "store", "mode", "batch")
             results["runs"] = [r for r in results["runs"] if any(r[k] != run[k] for k in same)]
             results["runs"].append({**run, **found})
+    # Those that no figure is of any more.
+    used = sorted({found["machine"] for found in [*results["runs"], *results["stores"].values()]})
+    for found in [*results["runs"], *results["stores"].values()]:
+        found["machine"] = used.index(found["machine"])
+    results["machines"] = [results["machines"][number] for number in used]
     order = {(t, s, m): at for at, (t, s, m, _) in enumerate(RUNS)}
     results["runs"].sort(key=lambda r: (order.get((r["tool"], r["store"], r["mode"]), 99), r["batch"]))
     args.out.parent.mkdir(parents=True, exist_ok=True)

@@ -7,6 +7,7 @@ import json
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator
@@ -33,26 +34,45 @@ def peak() -> int:
 # Stores
 
 
-def make(name: str, h5ad: Path, path: Path, cells: int, source: Path | None) -> dict[str, Any]:
+def simulate(path: Path, cells: int) -> str:
+    command("simulate", "-o", path, "--cells", cells)
+    return "simulated"
+
+
+def gather(inputs: list[Path], path: Path, cells: int) -> str:
+    """All cells of some files as one h5ad file, each file as often as it takes to have so many."""
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        between = Path(folder) / "once.ct"
+        command("convert", *inputs, "-o", between, "--preset", "fast")
+        once = facts(between)["cells"]
+        times = -(-cells // once)
+        if times > 1:
+            files = []
+            for copy in range(times):
+                for file in inputs:
+                    files.append(Path(folder) / f"{copy}-{file.name}")
+                    files[-1].symlink_to(file.resolve())
+            between = Path(folder) / "cells.ct"
+            command("convert", *files, "-o", between, "--preset", "fast", "--obs-names-prefix", "{source}-")
+        command("export", between, "-o", path)
+    names = ", ".join(file.name for file in inputs)
+    return f"the {once:,} real cells of {names}, {'once' if times == 1 else f'each {times} times'}"
+
+
+def make(name: str, h5ad: Path, path: Path, cells: int, inputs: list[Path]) -> dict[str, Any]:
     if name == "h5ad":
-        if source is None:
-            start = time.perf_counter()
-            command("simulate", "-o", path, "--cells", cells)
-        else:
-            start = time.perf_counter()
-            between = path.with_suffix(".tmp.ct")
-            command("convert", source, "-o", between)
-            command("export", between, "-o", path)
-        return {"seconds": time.perf_counter() - start, "peak_bytes": peak()}
+        start = time.perf_counter()
+        source = gather(inputs, path, cells) if inputs else simulate(path, cells)
+        return {"seconds": time.perf_counter() - start, "peak_bytes": peak(), "source": source}
     if name.startswith("celltile"):
         start = time.perf_counter()
         command("convert", h5ad, "-o", path, *(["--chunk-cells", 1] if name.endswith("-1") else []))
         return {"seconds": time.perf_counter() - start, "peak_bytes": peak()}
     import anndata as ad
 
+    start = time.perf_counter()
     adata = ad.read_h5ad(h5ad)
     adata.X = adata.X.astype(np.float32)
-    start = time.perf_counter()
     if name == "annbatch":
         import zarr
         from annbatch import write_sharded
@@ -253,7 +273,7 @@ def labels(h5ad: Path, label: str) -> dict[str, Any]:
         else np.arange(len(obs)) * 10 // len(obs)
     )
     np.save(h5ad.parent / f"{label}.npy", codes.astype(np.int64))
-    return {}
+    return {"label": label if label in obs else "position in the file, in tenths"}
 
 
 def main() -> None:
@@ -264,7 +284,7 @@ def main() -> None:
     step.add_argument("h5ad", type=Path)
     step.add_argument("path", type=Path)
     step.add_argument("--cells", type=int)
-    step.add_argument("--input", type=Path)
+    step.add_argument("--input", type=Path, nargs="+", default=[])
     step = steps.add_parser("facts")
     step.add_argument("path", type=Path)
     step = steps.add_parser("labels")
