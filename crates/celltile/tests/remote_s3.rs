@@ -131,7 +131,7 @@ fn test_conditional_writes_demand_what_was_seen_and_overcome_faults() {
     let proxy = HttpServer::proxy(server.address());
     let mut options = quick();
     options.deadline = Duration::from_secs(30);
-    let storage = storage_at(proxy.address(), "p", options.clone());
+    let storage = storage_at(proxy.address(), "p", options);
     for fault in [Spoil::Status(503), Spoil::Close, Spoil::Lost, Spoil::Status(409)] {
         server.storage("p").write("a", b"one").unwrap();
         server.storage("p").remove("b").unwrap();

@@ -408,7 +408,10 @@ HALVES[3, 1] = 0.5
 loom("loom_fraction.loom", HALVES, GENES, CELLS_OF)
 case(
     "loom_fraction.loom",
-    ["cell 3 (c3), gene 1 (gene1): fractional value (0.5)", "1 of 30 values read here are fractional (3.333 %)"],
+    [
+        "cell 3 (c3), gene 1 (gene1): fractional value (0.5)",
+        "1 of 30 values read here are fractional (3.333 %)",
+    ],
 )
 loom("loom_lengths.loom", SMALL, GENES, [("CellID", fixed(["a", "b"]))])
 case("loom_lengths.loom", ["col_attrs/CellID has 2 values", "the matrix has 5"])
