@@ -33,8 +33,11 @@ RUNS = [
     ("celltile", "celltile", "in order", (4096,)),
     ("celltile", "celltile", "chunks, 2,000 genes", (4096,)),
     ("celltile", "celltile", "chunks, buffer 4,096", (4096,)),
+    ("celltile", "celltile-training", "chunks, preset training", SIZES),
     ("celltile", "celltile-1", "cells", SIZES),
     ("celltile", "celltile-1", "gather", SIZES),
+    ("celltile", "celltile-1-training", "cells, preset training", SIZES),
+    ("celltile", "celltile-1-training", "gather, preset training", SIZES),
     ("cellstream", "cellstream", "gather", SIZES),
     ("annbatch", "annbatch", "chunks", SIZES),
     ("scDataset", "h5ad", "blocks", (1024, 4096)),
@@ -109,7 +112,9 @@ def stores(folder: Path, args: argparse.Namespace, results: dict) -> dict[str, P
     paths = {
         "h5ad": folder / "cells.h5ad",
         "celltile": folder / "cells.ct",
+        "celltile-training": folder / "cells-training.ct",
         "celltile-1": folder / "cells-1.ct",
+        "celltile-1-training": folder / "cells-1-training.ct",
         "annbatch": folder / "cells.zarr",
         "cellstream": folder / "cells.csad",
     }
@@ -191,7 +196,7 @@ def table(results: dict) -> str:
     for name, store in results["stores"].items():
         ratio = f"{store['bytes'] / annbatch:.3f}" if annbatch else ""
         lines.append(
-            f"| {name} | {store['bytes'] / n:,.0f} | {ratio} | {store['seconds']:.1f} "
+            f"| {NAMES.get(name, name)} | {store['bytes'] / n:,.0f} | {ratio} | {store['seconds']:.1f} "
             f"| {store['peak_bytes'] / 1e6:,.0f} | {store['machine']} |"
         )
     return "\n".join(lines) + "\n"
@@ -243,7 +248,11 @@ def plot(results: dict, path: Path) -> None:
     )
 
 
-NAMES = {"celltile-1": "celltile, one cell a tile chunk"}
+NAMES = {
+    "celltile-training": "celltile, preset training",
+    "celltile-1": "celltile, one cell a tile chunk",
+    "celltile-1-training": "the same, preset training",
+}
 
 
 def main() -> None:

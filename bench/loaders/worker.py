@@ -66,7 +66,10 @@ def make(name: str, h5ad: Path, path: Path, cells: int, inputs: list[Path]) -> d
         return {"seconds": time.perf_counter() - start, "peak_bytes": peak(), "source": source}
     if name.startswith("celltile"):
         start = time.perf_counter()
-        command("convert", h5ad, "-o", path, *(["--chunk-cells", 1] if name.endswith("-1") else []))
+        how = ["--chunk-cells", 1] if "-1" in name else []
+        if name.endswith("training"):
+            how += ["--preset", "training"]
+        command("convert", h5ad, "-o", path, *how)
         return {"seconds": time.perf_counter() - start, "peak_bytes": peak()}
     import anndata as ad
 
@@ -109,7 +112,7 @@ def of_celltile(path: Path, mode: str, batch: int, threads: int, buffer: int) ->
     import celltile
 
     ds = celltile.open(path, threads=threads)
-    if mode == "gather":
+    if mode.startswith("gather"):
         for cells in random_cells(ds.n_cells, batch):
             yield check(ds.csr(cells, dtype="float32"), cells)
     options: dict[str, Any] = {"threads": threads, "buffer": max(buffer, batch), "dtype": "float32"}
