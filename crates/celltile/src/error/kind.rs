@@ -1,6 +1,9 @@
 use super::Error;
 
-macro_rules! kinds {
+/// The kinds of a crate's errors: an `ErrorKind` for every variant of its `Error`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! error_kinds {
     ($($kind:ident),+ $(,)?) => {
         /// The kind of an [`Error`], without what it carries: what bindings to other languages map to classes of their
         /// own.
@@ -38,7 +41,7 @@ macro_rules! kinds {
     };
 }
 
-kinds!(
+error_kinds!(
     Io,
     NotFound,
     Size,
