@@ -16,8 +16,9 @@ use crate::error::{BadColumn, Error, Result};
 use crate::hdf5::StringColumn;
 use crate::tree::{Node, Tree};
 
+pub(crate) use self::choice::damaged;
 pub use self::choice::{ColumnChoice, Datetimes};
-pub(crate) use self::column::{dataset_values, display_strings};
+pub(crate) use self::column::{display_strings, plain};
 use self::compound::CompoundFrame;
 use self::encoded::GroupFrame;
 
@@ -150,11 +151,7 @@ impl Frame {
             return Err(Error::Columns { file: self.file.name().to_owned(), columns: bad });
         }
         let rows = usize::try_from(self.rows).unwrap_or(usize::MAX);
-        Table::new(rows, index, columns).map_err(|error| Error::Damaged {
-            file: self.file.name().to_owned(),
-            at: self.path.clone(),
-            what: error.to_string(),
-        })
+        Table::new(rows, index, columns).map_err(|error| damaged(&error, self.file.name(), &self.path))
     }
 }
 

@@ -35,7 +35,7 @@ impl Tree {
     ///
     /// [`crate::Error::Damaged`] if its outermost group cannot be read.
     pub fn of_file(file: &hdf5::File) -> Result<Self> {
-        let root = Group::from(file.root()?);
+        let root = Group::of_file(file)?;
         Ok(Self { name: file.name().to_owned(), size: file.size(), format: "h5ad", root })
     }
 
@@ -45,7 +45,7 @@ impl Tree {
     ///
     /// [`crate::Error::Missing`] if there is no such modality.
     pub fn of_modality(file: &hdf5::File, name: &str) -> Result<Self> {
-        let root = Group::from(file.root()?.group("mod")?.group(name)?);
+        let root = Group::of_file(file)?.group("mod")?.group(name)?;
         Ok(Self { name: file.name().to_owned(), size: file.size(), format: "h5mu", root })
     }
 

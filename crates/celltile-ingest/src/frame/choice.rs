@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
 use arrow_array::Array;
-use celltile::table::{Categorical, Categories, CategoryValue, Codes, Column, Table, Values};
+use celltile::table::{
+    Categorical, Categories, CategoryValue, Codes, Column, Index, Table, TableError, Values,
+};
 
 use super::column;
 pub use super::datetime::Datetimes;
@@ -55,6 +57,23 @@ impl ColumnChoice {
         if self.as_category.iter().any(|column| column == name) { categories(values) } else { Ok(values) }
     }
 
+    /// A table of so many rows with the chosen ones of these columns.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if their lengths differ; otherwise as [`of_table`](Self::of_table).
+    pub fn table(
+        &self,
+        rows: usize,
+        index: Index,
+        columns: Vec<Column>,
+        file: &str,
+        frame: &str,
+    ) -> Result<Table> {
+        let table = Table::new(rows, Some(index), columns).map_err(|error| damaged(&error, file, frame))?;
+        self.of_table(table, file, frame)
+    }
+
     /// The chosen columns of a table that was read whole.
     ///
     /// # Errors
@@ -75,12 +94,13 @@ impl ColumnChoice {
         if !bad.is_empty() {
             return Err(Error::Columns { file: file.to_owned(), columns: bad });
         }
-        Table::new(rows, index, kept).map_err(|error| Error::Damaged {
-            file: file.to_owned(),
-            at: frame.to_owned(),
-            what: error.to_string(),
-        })
+        Table::new(rows, index, kept).map_err(|error| damaged(&error, file, frame))
     }
+}
+
+/// A table that does not hold together.
+pub(crate) fn damaged(error: &TableError, file: &str, at: &str) -> Error {
+    Error::Damaged { file: file.to_owned(), at: at.to_owned(), what: error.to_string() }
 }
 
 /// Integers or text as categories, in ascending order; what is missing stays so.

@@ -191,13 +191,8 @@ fn mask(group: &Group, len: usize) -> Result<Option<NullBuffer>, String> {
     Ok(Some(NullBuffer::new(!&missing)))
 }
 
-/// The values of a dataset of one axis on its own, as loom files have them.
-pub(crate) fn dataset_values(dataset: &crate::hdf5::Dataset) -> Result<Values, String> {
-    plain(&dataset.clone().into())
-}
-
 /// A dataset of one axis, or a scalar, of numbers, booleans or strings.
-pub(super) fn plain(dataset: &Stored) -> Result<Values, String> {
+pub(crate) fn plain(dataset: &Stored) -> Result<Values, String> {
     if dataset.shape().len() > 1 {
         return Err(format!("shape {:?}; expected one axis", dataset.shape()));
     }

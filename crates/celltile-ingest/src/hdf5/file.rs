@@ -4,7 +4,7 @@ use std::sync::Arc;
 use hdf5_reader::Hdf5File;
 
 use super::elsewhere::Elsewhere;
-use super::group::{Group, Node};
+use super::group::Group;
 use super::storage::{ByteSource, LocalFile, ParserStorage};
 use crate::error::{Error, Result};
 
@@ -141,15 +141,5 @@ impl File {
         let group =
             self.shared.parsed.root_group().map_err(|error| self.shared.damaged("/", error.to_string()))?;
         Ok(Group::new(Arc::clone(&self.shared), String::new(), group))
-    }
-
-    /// The group or dataset at a path of link names joined by `/`; `None` where there is none or its link leads nowhere.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if something on the way cannot be read.
-    pub fn find(&self, path: &str) -> Result<Option<Node>> {
-        let root = self.root()?;
-        if path.split('/').all(str::is_empty) { Ok(Some(Node::Group(root))) } else { root.find(path) }
     }
 }

@@ -17,53 +17,6 @@ pub enum Node {
     Dataset(Dataset),
 }
 
-impl Node {
-    /// The object's path in its file.
-    pub fn path(&self) -> &str {
-        match self {
-            Self::Group(group) => group.path(),
-            Self::Dataset(dataset) => dataset.path(),
-        }
-    }
-
-    /// The attribute of that name, if there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if the attributes cannot be read.
-    pub fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
-        match self {
-            Self::Group(group) => group.attribute(name),
-            Self::Dataset(dataset) => dataset.attribute(name),
-        }
-    }
-
-    /// The attribute of that name as one string; `None` if there is none or it is no string.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if the attributes cannot be read.
-    pub fn string_attribute(&self, name: &str) -> Result<Option<String>> {
-        Ok(self.attribute(name)?.and_then(|attribute| attribute.into_string()))
-    }
-
-    /// The dataset, if it is one.
-    pub fn dataset(self) -> Option<Dataset> {
-        match self {
-            Self::Dataset(dataset) => Some(dataset),
-            Self::Group(_) => None,
-        }
-    }
-
-    /// The group, if it is one.
-    pub fn group(self) -> Option<Group> {
-        match self {
-            Self::Group(group) => Some(group),
-            Self::Dataset(_) => None,
-        }
-    }
-}
-
 /// What a member of a group is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeKind {
@@ -127,27 +80,6 @@ impl Group {
         Ok(members)
     }
 
-    /// The member that a path of link names, joined by `/`, leads to.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if something on the way cannot be read.
-    pub fn find(&self, path: &str) -> Result<Option<Node>> {
-        let mut node: Option<Node> = None;
-        for part in path.split('/').filter(|part| !part.is_empty()) {
-            let child = match &node {
-                None => self.child(part)?,
-                Some(Node::Group(group)) => group.child(part)?,
-                Some(Node::Dataset(_)) => None,
-            };
-            match child {
-                Some(child) => node = Some(child),
-                None => return Ok(None),
-            }
-        }
-        Ok(node)
-    }
-
     /// The member with exactly that name; links that lead nowhere count as absent.
     ///
     /// # Errors
@@ -168,41 +100,6 @@ impl Group {
             Err(Hdf5Error::GroupNotFound(_)) => Ok(None),
             Err(error) => Err(self.shared.damaged(path, error.to_string())),
         }
-    }
-
-    /// The member of that name, which must be a dataset.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Missing`] if there is none, [`Error::Damaged`] if it cannot be read or is a group.
-    pub fn dataset(&self, name: &str) -> Result<Dataset> {
-        match self.find(name)? {
-            Some(Node::Dataset(dataset)) => Ok(dataset),
-            Some(Node::Group(_)) => {
-                Err(self.shared.damaged(self.child_path(name), "a group; expected a dataset"))
-            }
-            None => Err(self.missing(name)),
-        }
-    }
-
-    /// The member of that name, which must be a group.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Missing`] if there is none, [`Error::Damaged`] if it cannot be read or is a dataset.
-    pub fn group(&self, name: &str) -> Result<Self> {
-        match self.find(name)? {
-            Some(Node::Group(group)) => Ok(group),
-            Some(Node::Dataset(_)) => {
-                Err(self.shared.damaged(self.child_path(name), "a dataset; expected a group"))
-            }
-            None => Err(self.missing(name)),
-        }
-    }
-
-    pub(crate) fn missing(&self, name: &str) -> Error {
-        let hint = self.elsewhere();
-        Error::Missing { file: self.shared.name.clone(), at: self.child_path(name), hint }
     }
 
     /// What a message about something absent adds: the other files that links of the file lead to.
@@ -261,14 +158,5 @@ impl Group {
     pub fn attribute(&self, name: &str) -> Result<Option<Attribute>> {
         let raw = self.raw_attributes()?.into_iter().find(|raw| raw.name() == name);
         Ok(raw.map(|raw| Attribute::new(&self.shared, raw)))
-    }
-
-    /// The attribute of that name as one string; `None` if there is none or it is no string.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Damaged`] if the attributes cannot be read.
-    pub fn string_attribute(&self, name: &str) -> Result<Option<String>> {
-        Ok(self.attribute(name)?.and_then(Attribute::into_string))
     }
 }

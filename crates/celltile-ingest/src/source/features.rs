@@ -122,13 +122,7 @@ impl Features {
     pub(super) fn table(&self, file: &str, choice: &ColumnChoice) -> Result<Table> {
         let columns = self.columns.iter().map(|(name, column)| Column::new(name.clone(), text(column)));
         let index = Index::new(None, text(&self.names));
-        let table = Table::new(self.names.len(), Some(index), columns.collect());
-        let table = table.map_err(|error| Error::Damaged {
-            file: file.to_owned(),
-            at: "features".into(),
-            what: error.to_string(),
-        })?;
-        choice.of_table(table, file, "var")
+        choice.table(self.names.len(), index, columns.collect(), file, "var")
     }
 }
 

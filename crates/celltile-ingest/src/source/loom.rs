@@ -6,9 +6,10 @@ use super::features::{numbered, text};
 use super::names::{NamedBlocks, name_error};
 use super::{MatrixChoice, NotCarried, Source, SourceInfo, SourceOptions};
 use crate::error::{BadColumn, Error, Result};
-use crate::frame::{ColumnChoice, dataset_values};
-use crate::hdf5::{Dtype, File, Group, Node, StringColumn};
+use crate::frame::{ColumnChoice, display_strings, plain};
+use crate::hdf5::{Dtype, File, StringColumn};
 use crate::matrix::{CellBlocks, GeneRows, Matrix, ReadOptions, Shape};
+use crate::tree::{Group, Node};
 
 /// Names that attributes with the names of genes go by.
 const GENES: [&str; 5] = ["Gene", "var_names", "gene_names", "GeneName", "gene"];
@@ -44,7 +45,7 @@ struct Attributes {
 impl LoomSource {
     /// Whether an HDF5 file is a loom file.
     pub(super) fn is_one(file: &File) -> Result<bool> {
-        let root = file.root()?;
+        let root = Group::of_file(file)?;
         let matrix = matches!(root.find("matrix")?, Some(Node::Dataset(matrix)) if matrix.shape().len() == 2);
         let attributes =
             |name: &str| -> Result<bool> { Ok(matches!(root.find(name)?, Some(Node::Group(_)))) };
@@ -57,7 +58,7 @@ impl LoomSource {
     ///
     /// [`Error::Missing`] for a matrix that is not there, [`Error::Length`] where attributes do not fit it.
     pub fn open(file: &File, options: &SourceOptions) -> Result<Self> {
-        let root = file.root()?;
+        let root = Group::of_file(file)?;
         let mut there = vec!["matrix".to_owned()];
         if let Some(Node::Group(layers)) = root.find("layers")? {
             there.extend(layers.members()?.into_iter().map(|(name, _)| format!("layers/{name}")));
@@ -82,7 +83,7 @@ impl LoomSource {
         if shape.genes == 0 {
             return Err(values.unsupported("no genes; a dataset has at least one"));
         }
-        let matrix = Matrix::GeneRows(GeneRows::new(values.into(), shape)?);
+        let matrix = Matrix::GeneRows(GeneRows::new(values, shape)?);
         let mut not_carried = Vec::new();
         let genes = Attributes::open(&root, "row_attrs", n_genes, &GENES, &mut not_carried)?;
         let cells = Attributes::open(&root, "col_attrs", n_cells, &CELLS, &mut not_carried)?;
@@ -189,7 +190,7 @@ impl Attributes {
     fn values(&self, name: &str) -> Result<Values, String> {
         let group = self.group.as_ref().ok_or("no attributes")?;
         let dataset = group.dataset(name).map_err(|error| error.to_string())?;
-        dataset_values(&dataset)
+        plain(&dataset)
     }
 
     fn strings(&self, name: &str) -> Result<Option<StringColumn>> {
@@ -198,8 +199,8 @@ impl Attributes {
         match dataset.dtype() {
             Dtype::VarString | Dtype::FixedString { .. } => dataset.strings().map(Some),
             _ => {
-                let values = dataset_values(&dataset).map_err(|what| dataset.damaged(what))?;
-                Ok(Some(crate::frame::display_strings(&values)))
+                let values = plain(&dataset).map_err(|what| dataset.damaged(what))?;
+                Ok(Some(display_strings(&values)))
             }
         }
     }
@@ -223,11 +224,7 @@ impl Attributes {
         }
         let rows = usize::try_from(self.rows).unwrap_or(usize::MAX);
         let names = self.names()?.map_or_else(|| numbered(rows), |names| text(&names));
-        let table =
-            Table::new(rows, Some(Index::new(self.index.clone(), names)), columns).map_err(|error| {
-                Error::Damaged { file: file.to_owned(), at: frame.to_owned(), what: error.to_string() }
-            })?;
-        choice.of_table(table, file, frame)
+        choice.table(rows, Index::new(self.index.clone(), names), columns, file, frame)
     }
 }
 

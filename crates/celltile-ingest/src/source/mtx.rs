@@ -285,13 +285,7 @@ impl Source for MtxSource {
     fn obs(&self) -> Result<Table> {
         let cells = usize::try_from(self.info.shape.cells).unwrap_or(usize::MAX);
         let names = self.barcodes.as_ref().map_or_else(|| numbered(cells), text);
-        let table =
-            Table::new(cells, Some(Index::new(None, names)), Vec::new()).map_err(|error| Error::Damaged {
-                file: self.info.file.clone(),
-                at: "list of cells".into(),
-                what: error.to_string(),
-            })?;
-        self.obs_choice.of_table(table, &self.info.file, "obs")
+        self.obs_choice.table(cells, Index::new(None, names), Vec::new(), &self.info.file, "obs")
     }
 
     fn not_carried(&self) -> &[NotCarried] {

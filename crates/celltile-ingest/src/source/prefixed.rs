@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 
 use super::features::text;
 use super::{NotCarried, Source, SourceInfo};
-use crate::error::{Error, Result};
-use crate::frame::display_strings;
+use crate::error::Result;
+use crate::frame::{damaged, display_strings};
 use crate::hdf5::StringColumn;
 use crate::matrix::{CellBlocks, ReadOptions};
 
@@ -48,11 +48,7 @@ impl Source for Prefixed {
             }
             Index::new(index.name().map(str::to_owned), text(&names))
         });
-        Table::new(rows, index, columns).map_err(|error| Error::Damaged {
-            file: self.info().file.clone(),
-            at: "obs".into(),
-            what: error.to_string(),
-        })
+        Table::new(rows, index, columns).map_err(|error| damaged(&error, &self.info().file, "obs"))
     }
 
     fn metadata(&self) -> Map<String, Value> {

@@ -5,8 +5,9 @@ use super::mtx::{self, MtxSource};
 use super::table::TextTable;
 use super::{H5adSource, LoomSource, Source, SourceOptions, TenxSource, TilesSource, remote};
 use crate::error::{Error, Result};
-use crate::hdf5::{ByteSource, File, Node, NodeKind, OpenOptions};
+use crate::hdf5::{ByteSource, File, NodeKind, OpenOptions};
 use crate::text::{Packing, TextFile};
+use crate::tree::{Group, Node};
 
 /// Datasets at the root of CellRanger's `molecule_info.h5`.
 const MOLECULE_INFO: [&str; 4] = ["barcode_idx", "count", "umi", "feature_idx"];
@@ -197,7 +198,7 @@ fn open_text(file: TextFile, options: &SourceOptions) -> Result<Box<dyn Source>>
 }
 
 fn open_hdf5(file: &File, options: &SourceOptions) -> Result<Box<dyn Source>> {
-    let root = file.root()?;
+    let root = Group::of_file(file)?;
     let members = root.members()?;
     let has = |name: &str| members.iter().any(|(member, _)| member == name);
     if MOLECULE_INFO.iter().filter(|name| has(name)).count() >= 2 {
@@ -243,11 +244,7 @@ fn open_hdf5(file: &File, options: &SourceOptions) -> Result<Box<dyn Source>> {
     Err(Error::NotRecognised { file: file.name().to_owned(), found, expected: EXPECTED.into() })
 }
 
-fn open_modality(
-    file: &File,
-    modalities: &crate::hdf5::Group,
-    options: &SourceOptions,
-) -> Result<Box<dyn Source>> {
+fn open_modality(file: &File, modalities: &Group, options: &SourceOptions) -> Result<Box<dyn Source>> {
     let there: Vec<String> = modalities
         .members()?
         .into_iter()

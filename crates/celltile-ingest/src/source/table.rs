@@ -312,11 +312,5 @@ impl Source for TextTable {
 }
 
 fn names_table(names: &StringColumn, choice: &ColumnChoice, file: &str, frame: &str) -> Result<Table> {
-    let table = Table::new(names.len(), Some(Index::new(None, text(names))), Vec::new());
-    let table = table.map_err(|error| Error::Damaged {
-        file: file.to_owned(),
-        at: frame.to_owned(),
-        what: error.to_string(),
-    })?;
-    choice.of_table(table, file, frame)
+    choice.table(names.len(), Index::new(None, text(names)), Vec::new(), file, frame)
 }

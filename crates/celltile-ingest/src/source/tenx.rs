@@ -9,8 +9,9 @@ use super::names::{NamedBlocks, name_error};
 use super::{MatrixChoice, NotCarried, Source, SourceInfo, SourceOptions};
 use crate::error::{Error, Result};
 use crate::frame::ColumnChoice;
-use crate::hdf5::{Dataset, File, Group, Node, NodeKind, StringColumn};
+use crate::hdf5::{File, NodeKind, StringColumn};
 use crate::matrix::{CellBlocks, Matrix, Orientation, ReadOptions, Shape, SparseMatrix};
+use crate::tree::{Array, Group, Node};
 
 /// A 10x feature-barcode matrix: version 3 (a group `matrix`) or 2 (a group a genome).
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct TenxSource {
     info: SourceInfo,
     /// Of the same cells; the genes of one follow those of the other.
     matrices: Vec<Matrix>,
-    barcodes: Dataset,
+    barcodes: Array,
     features: Features,
     obs_choice: ColumnChoice,
     var_choice: ColumnChoice,
@@ -28,7 +29,7 @@ pub struct TenxSource {
 impl TenxSource {
     /// Whether the group `matrix` is a version 3 matrix.
     pub(super) fn is_v3(file: &File) -> Result<bool> {
-        let Some(Node::Group(matrix)) = file.find("matrix")? else { return Ok(false) };
+        let Some(Node::Group(matrix)) = Group::of_file(file)?.child("matrix")? else { return Ok(false) };
         let members = matrix.members()?;
         let has = |name: &str| members.iter().any(|(member, _)| member == name);
         Ok(has("barcodes") && has("indptr") && has("features"))
@@ -36,7 +37,7 @@ impl TenxSource {
 
     /// Groups that are version 2 matrices, by the name of their genome.
     pub(super) fn genomes(file: &File) -> Result<Vec<String>> {
-        let root = file.root()?;
+        let root = Group::of_file(file)?;
         let mut genomes = Vec::new();
         for (name, kind) in root.members()? {
             if kind == NodeKind::Group
@@ -59,7 +60,7 @@ impl TenxSource {
     /// [`Error::Length`], [`Error::Unsupported`] if no feature is left, and what is wrong with the file.
     pub fn open_v3(file: &File, options: &SourceOptions) -> Result<Self> {
         check_choice(file, &options.matrix)?;
-        let group = file.root()?.group("matrix")?;
+        let group = Group::of_file(file)?.group("matrix")?;
         let node = group.group("features")?;
         let names = node.dataset("name")?.strings()?;
         let mut columns = Vec::new();
@@ -68,8 +69,11 @@ impl TenxSource {
                 columns.push((column.to_owned(), dataset.strings()?));
             }
         }
-        let listed = node.find("_all_tag_keys")?.and_then(Node::dataset);
-        for tag in listed.map(|keys| keys.strings()).transpose()?.iter().flat_map(StringColumn::iter) {
+        let listed = match node.find("_all_tag_keys")? {
+            Some(Node::Dataset(keys)) => keys.strings()?,
+            _ => StringColumn::default(),
+        };
+        for tag in listed.iter() {
             if tag != "genome"
                 && let Some(Node::Dataset(dataset)) = node.find(tag)?
             {
@@ -107,7 +111,7 @@ impl TenxSource {
             (StringColumn::default(), StringColumn::default(), StringColumn::default());
         let (mut all_ids, mut groups) = (true, Vec::new());
         for &genome in &chosen {
-            let group = file.root()?.group(genome)?;
+            let group = Group::of_file(file)?.group(genome)?;
             let strings = |name: &str| -> Result<Option<StringColumn>> {
                 match group.find(name)? {
                     Some(Node::Dataset(dataset)) => Ok(Some(dataset.strings()?)),
@@ -164,7 +168,7 @@ impl TenxSource {
         options: &SourceOptions,
     ) -> Result<Self> {
         let mut matrices = Vec::new();
-        let mut first: Option<Dataset> = None;
+        let mut first: Option<Array> = None;
         let mut genes = 0_u64;
         for group in groups {
             let barcodes = group.dataset("barcodes")?;
@@ -245,8 +249,8 @@ fn own_genes(group: &Group) -> Result<u64> {
 }
 
 fn check_shape(file: &File, group: &Group, shape: Shape) -> Result<()> {
-    let Some(declared) = group.find("shape")?.and_then(Node::dataset) else { return Ok(()) };
-    let found = crate::frame::small_integers(&declared.clone().into())?;
+    let Some(Node::Dataset(declared)) = group.find("shape")? else { return Ok(()) };
+    let found = crate::frame::small_integers(&declared)?;
     if found == [i128::from(shape.genes), i128::from(shape.cells)] {
         return Ok(());
     }
@@ -288,13 +292,7 @@ impl Source for TenxSource {
     fn obs(&self) -> Result<Table> {
         let barcodes = self.barcodes.strings()?;
         let index = Index::new(None, text(&barcodes));
-        let table = Table::new(barcodes.len(), Some(index), Vec::new());
-        let table = table.map_err(|error| Error::Damaged {
-            file: self.info.file.clone(),
-            at: "barcodes".into(),
-            what: error.to_string(),
-        })?;
-        self.obs_choice.of_table(table, &self.info.file, "obs")
+        self.obs_choice.table(barcodes.len(), index, Vec::new(), &self.info.file, "obs")
     }
 
     fn not_carried(&self) -> &[NotCarried] {

@@ -103,6 +103,15 @@ impl Group {
         Self(Inner::Other { file, group })
     }
 
+    /// The outermost group of an HDF5 file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Damaged`] if it cannot be read.
+    pub fn of_file(file: &hdf5::File) -> Result<Self> {
+        Ok(file.root()?.into())
+    }
+
     /// Path in the container, without a slash at the front; empty for the outermost group.
     pub fn path(&self) -> &str {
         match &self.0 {
@@ -152,9 +161,6 @@ impl Group {
     ///
     /// [`Error::Damaged`] if something on the way cannot be read.
     pub fn find(&self, path: &str) -> Result<Option<Node>> {
-        if let Inner::Hdf5(group) = &self.0 {
-            return Ok(group.find(path)?.map(Node::from));
-        }
         let mut node: Option<Node> = None;
         for part in path.split('/').filter(|part| !part.is_empty()) {
             let child = match &node {
