@@ -40,6 +40,7 @@ pub struct ZarrArray<S: ?Sized> {
     /// `zarr.json` as it was given; nothing for format 2.
     text: Option<Box<[u8]>>,
     max_chunk_bytes: u64,
+    complete: bool,
 }
 
 impl<S: ?Sized + ReadableStorageTraits + 'static> ZarrArray<S> {
@@ -111,13 +112,28 @@ impl<S: ?Sized> ZarrArray<S> {
             Decoder::Plain(_) | Decoder::Refused(_) => declared.grid.clone(),
         };
         let indexes = Cache::new(INDEX_BYTES);
-        Ok(Self { array, declared, decoder, units, indexes, text, max_chunk_bytes: MAX_CHUNK_BYTES })
+        Ok(Self {
+            array,
+            declared,
+            decoder,
+            units,
+            indexes,
+            text,
+            max_chunk_bytes: MAX_CHUNK_BYTES,
+            complete: false,
+        })
     }
 
     /// Allows chunks of that decoded size.
     #[must_use]
     pub fn with_max_chunk_bytes(mut self, bytes: u64) -> Self {
         self.max_chunk_bytes = bytes;
+        self
+    }
+
+    /// Refuses chunks that are not stored, where the fill value is nothing that could be meant.
+    pub(crate) fn with_complete(mut self, complete: bool) -> Self {
+        self.complete = complete;
         self
     }
 

@@ -83,6 +83,17 @@ impl<S: ?Sized + ReadableStorageTraits + 'static> ZarrArray<S> {
     /// The elements of one of [`units`](Self::units), its declared shape whole, and the bytes they are stored in; `None` if it is
     /// not stored.
     pub(crate) fn read_unit(&self, unit: &[u64]) -> Result<Option<(Elements, u64)>> {
+        let found = self.stored_unit(unit)?;
+        if found.is_none() && self.complete {
+            let what = format!(
+                "chunk {unit:?} is not stored, so that its values would be the fill value: was the store copied whole?"
+            );
+            return Err(ZarrError::metadata(self.path(), what));
+        }
+        Ok(found)
+    }
+
+    fn stored_unit(&self, unit: &[u64]) -> Result<Option<(Elements, u64)>> {
         let placed = self.units.chunk(unit).map_err(ZarrError::grid(self.path()))?;
         self.check_size(placed.iter())?;
         let edges: Vec<u64> = placed.iter().map(|axis| axis.edge).collect();

@@ -143,6 +143,12 @@ impl StoreGroup {
         self.shared.v2
     }
 
+    /// Whether it is a sparse matrix.
+    fn is_sparse(&self) -> bool {
+        let encoding = self.attributes.get("encoding-type").and_then(Value::as_str);
+        encoding.is_some_and(|encoding| encoding == "csr_matrix" || encoding == "csc_matrix")
+    }
+
     fn child_path(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}/{name}", self.path) }
     }
@@ -204,7 +210,9 @@ impl TreeGroup for StoreGroup {
             Some(Found::Array) => {
                 let array = ZarrArray::open(Arc::clone(&shared.store), &format!("/{path}"));
                 let array = array.map_err(|error| of_zarr(&shared.file, error))?;
-                let array = array.with_max_chunk_bytes(shared.most);
+                // No sparse matrix stores a chunk of zeros: one that is not there was lost.
+                let values = name == "data" && self.is_sparse();
+                let array = array.with_max_chunk_bytes(shared.most).with_complete(values);
                 Ok(Some(TreeNode::Array(Arc::new(StoreArray::new(shared.file.clone(), path, array)))))
             }
         }

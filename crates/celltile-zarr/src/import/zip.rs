@@ -37,8 +37,10 @@ impl ZipStore {
         let reader = Reader { object, size, position: 0, ahead: Vec::new(), ahead_at: 0 };
         let mut archive = ZipArchive::new(reader).map_err(io::Error::other)?;
         let mut members = BTreeMap::new();
+        let mut names = archive.clone().into_inner();
         for index in 0..archive.len() {
             let file = archive.by_index_raw(index).map_err(io::Error::other)?;
+            names.check_name(file.header_start(), file.name_raw())?;
             // A name that is no text can be no key.
             let name = std::str::from_utf8(file.name_raw()).ok().map(str::to_owned);
             if let Some(name) = name.filter(|_| !file.is_dir() && !file.encrypted()) {
@@ -205,6 +207,23 @@ impl Clone for Reader {
 }
 
 impl Reader {
+    /// Fails if a member is not called what the directory calls it: under a damaged name it would be as good as lost, and what is lost
+    /// of an array stands for its fill value.
+    fn check_name(&mut self, header: u64, name: &[u8]) -> io::Result<()> {
+        let mut start = [0; 30];
+        self.seek(SeekFrom::Start(header))?;
+        self.read_exact(&mut start)?;
+        let length = u16::from_le_bytes([start[26], start[27]]);
+        let mut found = vec![0; usize::from(length)];
+        self.read_exact(&mut found)?;
+        if found == name {
+            return Ok(());
+        }
+        let text = String::from_utf8_lossy;
+        let what = format!("the member {:?} is called {:?} in the directory", text(&found), text(name));
+        Err(io::Error::new(io::ErrorKind::InvalidData, what))
+    }
+
     /// What is read already and not yet taken.
     fn kept(&self) -> &[u8] {
         let at = self.position.checked_sub(self.ahead_at).and_then(|at| usize::try_from(at).ok());

@@ -386,6 +386,112 @@ fn damaged_chunks_are_errors_wherever_the_damage_is() {
     assert!(refused > passed, "{refused} refused, {passed} passed");
 }
 
+/// Everything that a conversion takes from a store: its counts, and the names of its cells and genes.
+fn taken(path: &Path) -> celltile_ingest::Result<(Csr<i32>, Vec<String>)> {
+    let source = open(path)?;
+    let obs = source.obs()?;
+    source.var()?;
+    let cells = obs.index().map(|index| format!("{:?}", index.values())).unwrap_or_default();
+    let names = source.gene_names().iter().map(str::to_owned).chain([cells]).collect();
+    Ok((read(source.as_ref())?, names))
+}
+
+/// The members of a zip file have checksums: whatever is cut off or changed, nothing else comes out than what went in.
+#[test]
+fn a_damaged_zip_file_is_refused_or_gives_what_it_held() {
+    let csr = cells(29, CELLS, GENES, TILE, &[]);
+    let dataset = dataset(&csr, GENES, TILE);
+    let folder = tempfile::tempdir().unwrap();
+    let mut numbers = Numbers::new(29);
+    for (compression, method) in [
+        (Compression::None, zip::CompressionMethod::Stored),
+        (Compression::Zstd(3), zip::CompressionMethod::Deflated),
+    ] {
+        let (store, sound) =
+            (folder.path().join(format!("{compression}.zarr")), folder.path().join("sound.zip"));
+        export_to(&store, &dataset, Cut::Tile, compression);
+        zip(&store, &sound, "a.zarr/", method);
+        let (whole, bytes) = (taken(&sound).unwrap(), fs::read(&sound).unwrap());
+        assert_eq!(whole.0, csr);
+        let path = folder.path().join("damaged.zip");
+        for sixteenth in 0..16 {
+            fs::write(&path, &bytes[..bytes.len() * sixteenth / 16]).unwrap();
+            // Without the directory at its end it is no archive, and without its first bytes it is nothing.
+            match ZarrOpener.open(&path, &options()) {
+                Ok(found) => assert!(found.is_none(), "{sixteenth}"),
+                Err(error) => assert!(error.to_string().contains("damaged.zip"), "{error}"),
+            }
+        }
+        let mut refused = 0;
+        for round in 0..150 {
+            let mut damaged = bytes.clone();
+            let at = numbers.between(0, damaged.len() as u64 - 1) as usize;
+            damaged[at] = if round % 2 == 0 { damaged[at] ^ (1 << numbers.between(0, 7)) } else { round };
+            fs::write(&path, &damaged).unwrap();
+            match ZarrOpener.open(&path, &options()).map(|found| found.map(|_| taken(&path))) {
+                Ok(Some(Ok(found))) => {
+                    assert!(found == whole, "{compression}: byte {at} of {}", damaged.len());
+                }
+                Ok(None) => refused += 1,
+                Ok(Some(Err(error))) | Err(error) => {
+                    assert!(error.to_string().contains("damaged.zip"), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+        assert!(refused > 60, "{compression}: {refused}");
+    }
+}
+
+/// A chunk that a store does not have stands for the fill value. Of the values of a sparse matrix that is never meant.
+#[test]
+fn a_store_that_was_not_copied_whole_is_refused() {
+    let csr = cells(31, CELLS, GENES, TILE, &[]);
+    let dataset = dataset(&csr, GENES, TILE);
+    let folder = tempfile::tempdir().unwrap();
+    for (number, cut) in [Cut::Tile, Cut::Regular { nonzeros: 77 }].into_iter().enumerate() {
+        let store = folder.path().join(format!("{number}.zarr"));
+        export_to(&store, &dataset, cut, Compression::Zstd(3));
+        let mut names = Vec::new();
+        files(&store, "", &mut names);
+        for name in names.iter().filter(|name| name.starts_with("X/data/c/")) {
+            let chunk = fs::read(store.join(name)).unwrap();
+            fs::remove_file(store.join(name)).unwrap();
+            let said = taken(&store).unwrap_err().to_string();
+            assert!(said.contains("X/data") && said.contains("copied whole"), "{name}: {said}");
+            fs::write(store.join(name), chunk).unwrap();
+        }
+    }
+}
+
+/// Each file of a store cut at every sixteenth: refused, with the name of the store.
+#[test]
+fn a_store_with_a_file_cut_short_is_refused() {
+    let csr = cells(30, CELLS, GENES, TILE, &[]);
+    let dataset = dataset(&csr, GENES, TILE);
+    let folder = tempfile::tempdir().unwrap();
+    for compression in [Compression::None, Compression::Zstd(3)] {
+        let store = folder.path().join(format!("{compression}.zarr"));
+        export_to(&store, &dataset, Cut::Tile, compression);
+        let whole = taken(&store).unwrap();
+        let mut names = Vec::new();
+        files(&store, "", &mut names);
+        for name in names {
+            let path = store.join(&name);
+            let sound = fs::read(&path).unwrap();
+            for sixteenth in 0..16 {
+                fs::write(&path, &sound[..sound.len() * sixteenth / 16]).unwrap();
+                match taken(&store) {
+                    // Some groups say nothing that is needed.
+                    Ok(found) => assert!(found == whole && name.ends_with("zarr.json"), "{name} {sixteenth}"),
+                    Err(error) => assert!(error.to_string().contains(".zarr"), "{name} {sixteenth}: {error}"),
+                }
+            }
+            fs::write(&path, &sound).unwrap();
+        }
+    }
+}
+
 #[test]
 fn bombs_are_refused_before_memory_is_taken() {
     let csr = cells(28, CELLS, GENES, TILE, &[]);
