@@ -74,10 +74,10 @@ fn e2_a_locked_file_is_refused_or_read_without_its_lock() {
 }
 
 /// What an input becomes: its counts and the names of its genes.
-type Outcome = (Vec<(u64, i64, i64)>, Vec<String>);
+pub(crate) type Outcome = (Vec<(u64, i64, i64)>, Vec<String>);
 
 /// What an input becomes, or what was said.
-fn outcome(path: &std::path::Path, options: &Value) -> Result<Outcome, String> {
+pub(crate) fn outcome(path: &std::path::Path, options: &Value) -> Result<Outcome, String> {
     let output = Arc::new(MemoryStorage::new());
     run(path, options, 64 << 20, &output).map_err(|error| error.to_string())?;
     let dataset = open(&output);
@@ -85,10 +85,14 @@ fn outcome(path: &std::path::Path, options: &Value) -> Result<Outcome, String> {
 }
 
 /// A small generator, so that every run damages the same bytes.
-struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    fn below(&mut self, limit: usize) -> usize {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    pub(crate) fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -190,10 +194,6 @@ fn e1_changed_bytes_of_text_are_noticed_where_a_checksum_covers_them() {
     }
 }
 
-/// Compressed chunks of HDF5 files carry a checksum: a changed byte in one is an error, or changes nothing.
-#[test]
-fn e1_changed_bytes_of_compressed_chunks_are_noticed() {
-    let Some(folder) = inputs() else { return };
 /// The dataset at a path of links.
 fn hdf5_dataset(file: &File, path: &str) -> Dataset {
     let mut group = file.root().unwrap();
@@ -206,6 +206,10 @@ fn hdf5_dataset(file: &File, path: &str) -> Dataset {
     panic!("{path} is a group");
 }
 
+/// Compressed chunks of HDF5 files carry a checksum: a changed byte in one is an error, or changes nothing.
+#[test]
+fn e1_changed_bytes_of_compressed_chunks_are_noticed() {
+    let Some(folder) = inputs() else { return };
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for (name, arrays) in [

@@ -6,8 +6,13 @@
 
 mod containers;
 mod conversion;
+mod damage;
+#[path = "../../../celltile/tests/support/http_server.rs"]
+mod http_server;
 mod matrices;
 mod remote;
+#[path = "../../../celltile/tests/support/s3_server.rs"]
+mod s3_server;
 mod support;
 mod tables;
 mod texts;

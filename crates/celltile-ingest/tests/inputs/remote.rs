@@ -1,18 +1,21 @@
 //! E8: inputs at URLs, from a server that is slow and fails now and then.
 
+use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use celltile::storage::MemoryStorage;
+use celltile::storage::{LocalStorage, MemoryStorage};
 use celltile_ingest::convert::{ConvertOptions, convert};
 use celltile_ingest::plan::Plan;
 use celltile_ingest::source::{self, CellAxis, SourceOptions};
 use serde_json::Value;
 
+use crate::http_server::{HttpServer, Spoil};
+use crate::s3_server::{S3Server, quick, settings};
 use crate::support::{inputs, open, run, triples};
 
 /// How the server behaves.
@@ -189,4 +192,81 @@ fn a_local_file_url_is_a_path() {
     let url = PathBuf::from(format!("file://{}", folder.join("a7_csc.h5ad").display()));
     let output = Arc::new(MemoryStorage::new());
     run(&url, &Value::Null, 1 << 30, &output).unwrap();
+}
+
+/// The counts that an input becomes.
+fn converted(path: &Path, options: &SourceOptions) -> Vec<(u64, i64, i64)> {
+    let output = Arc::new(MemoryStorage::new());
+    let convert_options =
+        ConvertOptions { inputs_remote: options.remote.clone(), ..ConvertOptions::default() };
+    let plan = Plan::of_source(source::open(path, options).unwrap(), options, &convert_options).unwrap();
+    convert(&plan, output.clone(), &convert_options).unwrap();
+    triples(&open(&output))
+}
+
+/// Every kind of input that may lie in a bucket, from a real server behind a network that fails: each request the first time, and
+/// every third answer is late.
+#[test]
+fn e8_inputs_in_a_bucket_are_read_over_a_network_that_fails() {
+    let Some(folder) = inputs() else { return };
+    let Some(server) = S3Server::start() else { return };
+    let proxy = HttpServer::proxy(server.address());
+    let seen = Mutex::new(HashSet::new());
+    proxy.plan(move |request, number| {
+        let range = request.header("range").unwrap_or_default();
+        if seen.lock().unwrap().insert(format!("{} {} {range}", request.method, request.target)) {
+            Spoil::Status(503)
+        } else if number % 3 == 0 {
+            Spoil::Late(Duration::from_millis(30))
+        } else {
+            Spoil::Nothing
+        }
+    });
+    let dataset = server.folder().join("dataset");
+    run_to(&folder.join("a7_csc.h5ad"), &dataset);
+    for (name, cells, genome) in [
+        ("c22_unused.h5ad", None, None),
+        ("a7_csc.h5ad", None, None),
+        ("a8_tall.h5ad", None, None),
+        ("d5_mixed.h5", None, None),
+        ("d2_genomes.h5", None, Some("hg19")),
+        ("loom_chunked.loom", None, None),
+        ("h5mu_one.h5mu", None, None),
+        ("csv_wide.csv.gz", Some(CellAxis::Columns), None),
+        ("csv_rows.csv.zst", Some(CellAxis::Rows), None),
+        ("dataset", None, None),
+    ] {
+        let mut options = SourceOptions { cells, ..SourceOptions::default() };
+        options.genome = genome.map(str::to_owned);
+        let local = if name == "dataset" { dataset.clone() } else { folder.join(name) };
+        if name != "dataset" {
+            std::fs::copy(&local, server.folder().join(name)).unwrap();
+        }
+        let expected = converted(&local, &options);
+        options.remote = quick();
+        options.remote.stall_timeout = Duration::from_secs(10);
+        options.remote.deadline = Duration::from_secs(60);
+        options.remote.settings = settings(proxy.address());
+        assert_eq!(converted(Path::new(&format!("s3://bucket/{name}")), &options), expected, "{name}");
+    }
+    let asked = proxy.log();
+    assert!(asked.iter().any(|request| request.header("range").is_some()));
+    // What fails for ever is told with the URL, and soon.
+    for fault in [Spoil::Status(503), Spoil::Close, Spoil::Hang] {
+        proxy.plan(move |_, _| fault);
+        let mut options = SourceOptions { remote: quick(), ..SourceOptions::default() };
+        options.remote.settings = settings(proxy.address());
+        let started = Instant::now();
+        let said = source::open("s3://bucket/a7_csc.h5ad", &options).err().unwrap().to_string();
+        assert!(said.contains("s3://bucket/a7_csc.h5ad"), "{fault:?}: {said}");
+        assert!(started.elapsed() < Duration::from_secs(60), "{fault:?}: {said}");
+    }
+}
+
+/// A dataset on disk.
+fn run_to(input: &Path, target: &Path) {
+    let options = ConvertOptions::default();
+    let source = SourceOptions::default();
+    let plan = Plan::of_source(source::open(input, &source).unwrap(), &source, &options).unwrap();
+    convert(&plan, Arc::new(LocalStorage::new(target)), &options).unwrap();
 }
