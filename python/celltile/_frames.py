@@ -226,8 +226,24 @@ def _object_parts(values: Any, mixed: Mixed) -> Parts:
             raise _CannotHoldError(
                 f"it holds objects of type {', '.join(kinds)}; obs_mixed='string' makes text of them"
             )
-        texts = [None if x is None else str(x) for x in texts]
+        texts = _spelled(texts)
     return {"kind": "string", "dtype": "object", "values": texts}
+
+
+def _spelled(values: list[Any]) -> list[Any]:
+    """Values of several types as text. Two that differ never become one: 1 is not "1"."""
+    kinds: dict[str, str] = {}
+    for value in values:
+        if isinstance(value, (bytes, bytearray)):
+            raise _CannotHoldError(f"it holds bytes ({value!r}): decode them to text first")
+        if value is None:
+            continue
+        kind = "text" if isinstance(value, str) else "other"
+        if kinds.setdefault(str(value), kind) != kind:
+            raise _CannotHoldError(
+                f"it holds {str(value)!r} as text and as a value of another type: they would become one"
+            )
+    return [None if value is None else str(value) for value in values]
 
 
 def _date_parts(array: Any, datetimes: Datetimes) -> Parts:

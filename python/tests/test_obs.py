@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -92,3 +94,31 @@ class TestSplit:
 
 
 FIRST_CELLS = [2, 7, 11, 14, 15]
+
+
+def test_var_of_another_writer(dataset: Path, tmp_path: Path) -> None:
+    """E6: dictionaries with narrow indices, a value twice, one dictionary a row group, and missing values."""
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    target = tmp_path / "foreign.ct"
+    shutil.copytree(dataset, target)
+    var = pq.read_table(target / "var.parquet")
+    values = ["a", "b", "a", "c"]
+    for width in (pa.int8(), pa.uint16(), pa.int64()):
+        codes = pa.array([None if row % 7 == 3 else row % 4 for row in range(var.num_rows)], width)
+        column = pa.DictionaryArray.from_arrays(codes, pa.array(values))
+        foreign = var.append_column("kind", column) if "kind" not in var.column_names else var
+        foreign = foreign.set_column(foreign.column_names.index("kind"), "kind", column)
+        pq.write_table(foreign, target / "var.parquet", row_group_size=13, store_schema=True)
+        manifest = json.loads((target / "manifest.json").read_text())
+        manifest.pop("manifest_sha256", None)
+        manifest.get("files", {}).pop("var.parquet", None)
+        (target / "manifest.json").write_text(json.dumps(manifest))
+        kind = celltile.open(target).var["kind"]
+        expected = [None if row % 7 == 3 else values[row % 4] for row in range(var.num_rows)]
+        assert kind.astype(object).where(kind.notna(), None).tolist() == expected
+        assert list(kind.cat.categories) == ["a", "b", "c"]
+        # As an input it is a column of var like any other.
+        celltile.convert(target, tmp_path / "again", overwrite=True, progress=False)
+        again = celltile.open(tmp_path / "again").var["kind"]
+        assert again.astype(str).tolist() == kind.astype(str).tolist()

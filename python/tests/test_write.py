@@ -198,6 +198,27 @@ def test_mixed_and_dates_when_asked(tmp_path: Path) -> None:
         celltile.write(adata(counts(), obs), tmp_path / "f", obs_mixed="guess", progress=False)  # type: ignore[arg-type]
 
 
+def test_values_that_are_not_one_never_become_one(tmp_path: Path) -> None:
+    """C5: text and values of other types in one column."""
+    obs = pd.DataFrame(index=[f"cell{i}" for i in range(N)])
+    obs["mixed"] = (["1", 2, None, True, 1.5] * N)[:N]
+    with pytest.raises(celltile.TableError, match="objects of type bool, float, int, str"):
+        celltile.write(adata(counts(), obs), tmp_path / "d", progress=False)
+    celltile.write(adata(counts(), obs), tmp_path / "d", obs_mixed="string", progress=False)
+    read = celltile.open(tmp_path / "d").obs()["mixed"]
+    assert read.tolist()[:2] == ["1", "2"] and read.tolist()[3:5] == ["True", "1.5"]
+    assert read.isna().tolist()[2] and read.isna().sum() == obs["mixed"].isna().sum()
+    for values, said in (
+        [["1", 1], "'1' as text"],
+        [[True, "True"], "'True' as text"],
+        [["a", b"a"], "bytes"],
+    ):
+        obs["mixed"] = (values * N)[:N]
+        with pytest.raises(celltile.TableError, match=rf"'mixed'.*{said}"):
+            celltile.write(adata(counts(), obs), tmp_path / "e", obs_mixed="string", progress=False)
+    assert not (tmp_path / "e").exists()
+
+
 def test_odd_frames(tmp_path: Path) -> None:
     a = adata(counts())
     a.obs.index.name = "barcode"
