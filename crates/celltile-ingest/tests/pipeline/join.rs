@@ -133,6 +133,26 @@ fn test_hundreds_of_one_name_are_suffixed() {
 }
 
 #[test]
+fn test_a_suffix_that_makes_the_name_of_another_gene_is_refused() {
+    let a = Input::random(1, 5, list(&["A", "A", "B"]));
+    let b = Input::random(2, 5, list(&["A", "A-1", "B"]));
+    let joining =
+        Joining { duplicate_genes: DuplicateGenes::Suffix, join: Join::Outer, ..Joining::default() };
+    let options = ConvertOptions { joining, ..options() };
+    for inputs in [[a.clone(), b.clone()], [b, a]] {
+        let told = problems(&Inputs::new(inputs), &options);
+        assert!(told.contains("by a suffix") && told.contains("both 1 (\"A-1\")"), "{told}");
+    }
+    // Within one input the next free number is taken.
+    let c = Input::random(3, 5, list(&["A", "A-1", "A"]));
+    let d = Input::random(4, 5, list(&["A-1", "A", "A"]));
+    let (storage, _) = Inputs::new([c, d]).converted(&options);
+    let mut names = open(&storage).var_names().unwrap().unwrap().into_names();
+    names.sort();
+    assert_eq!(names, ["A", "A-1", "A-2"]);
+}
+
+#[test]
 fn test_identifiers_or_a_column_of_var_tell_genes_apart() {
     let mut a = Input::of(list(&["N", "N"]), vec![vec![(0, 1), (1, 2)]]);
     let mut b = Input::of(list(&["M", "N"]), vec![vec![(0, 3), (1, 4)]]);
@@ -310,6 +330,25 @@ fn test_columns_of_obs_become_one() {
     let told = problems(&Inputs::new([a, d]), &options());
     for part in ["\"size\"", "\"only\"", "memory/0", "memory/1", "text", "numbers (int32)"] {
         assert!(told.contains(part), "{told}");
+    }
+}
+
+/// C13: the codes of the union are as wide as it asks for, whatever each input had.
+#[test]
+fn test_vocabularies_that_outgrow_their_codes_when_they_are_united() {
+    for (first, second) in [(100, 100), (128, 1), (20_000, 12_768), (32_768, 1)] {
+        let input = |seed: u64, from: i64, count: i64| {
+            let list: Vec<String> = (from..from + count).map(|at| format!("v{at}")).collect();
+            let list: Vec<&str> = list.iter().map(String::as_str).collect();
+            let values = category(&[0, -1, count - 1], &list);
+            Input::random(seed, 3, names("g", 4)).with_obs(Column::new("kind", values))
+        };
+        let inputs = Inputs::new([input(1, 0, first), input(2, first, second)]);
+        let (storage, _) = inputs.converted(&options());
+        let last = |count: i64| format!("v{}", count - 1);
+        let expected =
+            ["v0".into(), "-".into(), last(first), format!("v{first}"), "-".into(), last(first + second)];
+        assert_eq!(column(&open(&storage), "kind"), expected, "{first} and {second}");
     }
 }
 

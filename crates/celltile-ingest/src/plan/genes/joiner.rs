@@ -25,6 +25,8 @@ pub(in crate::plan) struct Joiner {
     pub(in crate::plan) problems: Vec<(String, String)>,
     var: JoinedVar,
     renamed: Renamed,
+    /// Keys that were matched, and whether a suffix made them.
+    made: HashMap<String, bool>,
 }
 
 /// What became of the genes.
@@ -81,6 +83,7 @@ impl Joiner {
             problems: Vec::new(),
             var: JoinedVar::default(),
             renamed: Renamed::default(),
+            made: HashMap::new(),
         }
     }
 
@@ -107,8 +110,10 @@ impl Joiner {
         }
         if keys == self.first {
             self.same += 1;
-            for ((key, stays), other) in keys.iter().zip(&self.names).zip(&names) {
-                self.renamed.found(key, stays, name, other);
+            if names != self.names {
+                for ((key, stays), other) in keys.iter().zip(&self.names).zip(&names) {
+                    self.renamed.found(key, stays, name, other);
+                }
             }
             return self.var.same(name, var);
         }
@@ -182,6 +187,25 @@ impl Joiner {
         self.problems.push((name.to_owned(), text));
     }
 
+    /// A key that a suffix made in one input, and that another has by itself, are two genes.
+    fn tell_made(&mut self, name: &str, keys: &[String], unique: &[String]) {
+        let mut both = Vec::new();
+        for (key, unique) in keys.iter().zip(unique) {
+            let made = key != unique;
+            match self.made.insert(unique.clone(), made) {
+                Some(before) if before != made => both.push(unique.as_str()),
+                _ => {}
+            }
+        }
+        if !both.is_empty() {
+            let text = format!(
+                "genes would be called by a suffix what other inputs call a gene without one{}; --var-key names a column that tells them apart",
+                some("both", &both)
+            );
+            self.problems.push((name.to_owned(), text));
+        }
+    }
+
     /// Keys without repeats, with the row that each is from; repeats that are refused and genes without a key become problems.
     fn resolve(&mut self, name: &str, keys: &[String]) -> (Vec<String>, Vec<u64>) {
         let without: Vec<String> = keys
@@ -201,7 +225,9 @@ impl Joiner {
             self.problems.push((name.to_owned(), text));
         }
         if self.joining.duplicate_genes == DuplicateGenes::Suffix {
-            return (suffixed(keys), (0..keys.len() as u64).collect());
+            let unique = suffixed(keys);
+            self.tell_made(name, keys, &unique);
+            return (unique, (0..keys.len() as u64).collect());
         }
         let mut seen = HashSet::new();
         let (mut out, mut rows, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
