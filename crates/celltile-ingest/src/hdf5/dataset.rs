@@ -55,6 +55,7 @@ pub enum Layout {
 pub struct Dataset {
     pub(crate) shared: Arc<Shared>,
     inner: Arc<Inner>,
+    complete: bool,
 }
 
 struct Inner {
@@ -174,7 +175,13 @@ impl Dataset {
             fill,
             chunks: OnceLock::new(),
         };
-        Ok(Self { shared, inner: Arc::new(inner) })
+        Ok(Self { shared, inner: Arc::new(inner), complete: false })
+    }
+
+    /// Refuses zeros that stand for what was never written, where they are nothing that could be meant.
+    pub(crate) fn complete(mut self) -> Self {
+        self.complete = true;
+        self
     }
 
     /// Path in the file, without a slash at the front.
@@ -455,10 +462,7 @@ impl Dataset {
                 let bytes =
                     usize::try_from(self.chunk_bytes()).map_err(|_| self.damaged("chunks too large"))?;
                 match found {
-                    None => {
-                        self.fill(bytes, out);
-                        Ok(())
-                    }
+                    None => self.fill(bytes, out),
                     Some(chunk) => self.inflate(chunk, bytes, inflater, out),
                 }
             }
@@ -482,10 +486,9 @@ impl Dataset {
                     Some(address) => {
                         let at = start.checked_mul(element).and_then(|start| start.checked_add(*address));
                         let at = at.ok_or_else(|| self.damaged("address past 2^64"))?;
-                        self.read_stored(at, bytes, out)?;
+                        self.read_stored(at, bytes, out)
                     }
                 }
-                Ok(())
             }
         }
     }
@@ -502,13 +505,18 @@ impl Dataset {
         Ok((start.saturating_mul(row), rows.min(total - start).saturating_mul(row)))
     }
 
-    fn fill(&self, bytes: usize, out: &mut Vec<u8>) {
+    fn fill(&self, bytes: usize, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
-        if self.inner.fill.iter().all(|&byte| byte == 0) {
-            out.resize(bytes, 0);
-        } else {
+        if !self.inner.fill.iter().all(|&byte| byte == 0) {
             out.extend(self.inner.fill.iter().copied().cycle().take(bytes));
+        } else if self.complete {
+            return Err(
+                self.damaged("some of its values were never written: was the file written to its end?")
+            );
+        } else {
+            out.resize(bytes, 0);
         }
+        Ok(())
     }
 
     fn read_stored(&self, address: u64, size: u64, out: &mut Vec<u8>) -> Result<()> {

@@ -47,7 +47,8 @@ impl SparseMatrix {
         indices: impl Into<Array>,
         indptr: impl Into<Array>,
     ) -> Result<Self> {
-        let (data, indices, indptr) = (data.into(), indices.into(), indptr.into());
+        // A sparse matrix stores no zeros by the chunk.
+        let (data, indices, indptr) = (data.into().complete(), indices.into(), indptr.into());
         let type_of = |dataset: &Array, integers: bool| {
             number_type(dataset.dtype())
                 .filter(|number| !integers || number.kind != NumberKind::Float)

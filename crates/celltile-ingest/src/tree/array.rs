@@ -71,6 +71,15 @@ impl Array {
         Self(Inner::Other { file, array })
     }
 
+    /// The array without elements that were never written, where zeros in their place could not be meant: reading them is an error. Other
+    /// containers see to that themselves.
+    pub(crate) fn complete(self) -> Self {
+        match self.0 {
+            Inner::Hdf5(dataset) => Self(Inner::Hdf5(dataset.complete())),
+            other @ Inner::Other { .. } => Self(other),
+        }
+    }
+
     /// Path in the container, without a slash at the front.
     pub fn path(&self) -> &str {
         match &self.0 {

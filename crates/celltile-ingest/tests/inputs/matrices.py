@@ -72,6 +72,28 @@ for kind in [
 for layout in ("csr", "csc", "dense"):
     simple(f"value_bool_{layout}.h5ad", SMALL > 0, SMALL > 0, layout, bool)
 
+# Values that were never written: some chunks, or all of one piece. Where they would not be zero they are values.
+indptr, indices, data = compress(SMALL)
+for name, create, fill in [
+    ("chunks", {"chunks": (4,)}, 0),
+    ("piece", {}, 0),
+    ("filled", {"chunks": (4,)}, 3),
+]:
+    with h5ad(f"a_unwritten_{name}.h5ad", *SMALL.shape) as file:
+        sparse(file, "X", SMALL.shape, indptr, indices, data)
+        del file["X/data"]
+        values = file["X"].create_dataset("data", shape=data.shape, dtype="i4", fillvalue=fill, **create)
+        if create:
+            values[:4], values[8:] = data[:4], data[8:]
+    if fill:
+        filled = data.copy()
+        filled[4:8] = fill
+        dense = np.zeros_like(SMALL)
+        dense[np.repeat(np.arange(SMALL.shape[0]), np.diff(indptr)), indices] = filled
+        case(f"a_unwritten_{name}.h5ad", dense)
+    else:
+        case(f"a_unwritten_{name}.h5ad", ["X/data", "never written"])
+
 # A3, A4, A5: unsorted genes, repeated ones, stored zeros.
 UNSORTED = [[0] * 9, [0] * 9]
 UNSORTED[0][7], UNSORTED[0][2], UNSORTED[0][5], UNSORTED[1][1] = 1, 2, 3, 4

@@ -34,6 +34,11 @@ fn a5_stored_zeros_are_dropped_and_reported() {
 }
 
 #[test]
+fn a_values_that_were_never_written_are_no_zeros() {
+    rows(&["a_unwritten"]);
+}
+
+#[test]
 fn a7_genes_become_cells_in_bounded_memory() {
     rows(&["a7_"]);
 }
