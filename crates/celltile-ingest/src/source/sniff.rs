@@ -133,7 +133,7 @@ fn refuse_others(name: &str, bytes: &dyn ByteSource) -> Result<()> {
     match &start {
         _ if count == 0 => refuse("an empty file", ANY),
         [b'P', b'K', 3, 4, ..] => {
-            refuse("a zip archive", "what is in it: unpack it first (a Zarr store in a zip too)")
+            refuse("a zip archive that is no Zarr store", "what is in it: unpack it first")
         }
         [b'P', b'A', b'R', b'1', ..] => refuse("a Parquet file", ANY),
         [b'A', b'R', b'R', b'O', b'W', b'1', ..] => refuse("an Arrow file", ANY),
