@@ -154,17 +154,20 @@ impl StoreGroup {
     }
 
     /// Names of members, by listing the store; `None` if it cannot be listed.
-    fn listed(&self) -> Option<Vec<String>> {
+    fn listed(&self) -> Result<Option<Vec<String>>> {
         if !self.shared.listable {
-            return None;
+            return Ok(None);
         }
         let prefix = if self.path.is_empty() { String::new() } else { format!("{}/", self.path) };
-        let found = self.shared.store.list_dir(&StorePrefix::new(&prefix).ok()?).ok()?;
+        let at =
+            StorePrefix::new(&prefix).map_err(|error| self.shared.damaged(&self.path, error.to_string()))?;
+        let found = self.shared.store.list_dir(&at);
+        let found = found.map_err(|error| of_store(&self.shared.file, &error))?;
         let names = found.prefixes().iter().filter_map(|folder| {
             let name = folder.as_str().trim_end_matches('/').strip_prefix(prefix.as_str())?;
             (!name.is_empty()).then(|| name.to_owned())
         });
-        Some(names.collect())
+        Ok(Some(names.collect()))
     }
 }
 
@@ -174,7 +177,7 @@ impl TreeGroup for StoreGroup {
     }
 
     fn members(&self) -> Result<Vec<(String, NodeKind)>> {
-        let Some(names) = self.listed().filter(|names| !names.is_empty()) else {
+        let Some(names) = self.listed()?.filter(|names| !names.is_empty()) else {
             let prefix = if self.path.is_empty() { String::new() } else { format!("{}/", self.path) };
             let below = self.shared.consolidated.iter().filter_map(|(path, kind)| {
                 let name = path.strip_prefix(prefix.as_str())?;
