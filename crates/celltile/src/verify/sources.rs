@@ -53,10 +53,7 @@ impl Sources {
 
     /// Adds up the cells of a tile that was found sound.
     pub(super) fn add(&self, context: &Context<'_>, tile: u64, parsed: &Tile<'_>) -> Result<(), String> {
-        let mut cells = Csr::<i32>::new();
         let mut decoder = Decoder::new().map_err(|e| e.to_string())?;
-        parsed.decode(&mut decoder, &mut cells).map_err(|e| e.to_string())?;
-        let view = cells.view().map_err(|e| e.to_string())?;
         let numbers = match &self.column {
             None => None,
             Some(name) => Some(
@@ -66,18 +63,30 @@ impl Sources {
         };
         let first = tile.saturating_mul(context.manifest.tile_size);
         let mut sums = vec![[0_u64; 3]; self.expected.len()];
-        for (at, (_, counts)) in view.iter().enumerate() {
-            let number = match &numbers {
-                None => Some(first.saturating_add(at as u64)),
-                Some(numbers) => numbers.get(at).and_then(|&number| u64::try_from(number).ok()),
-            };
-            let source = number.map(|number| self.ends.partition_point(|&end| end <= number));
-            let Some(sum) = source.and_then(|source| sums.get_mut(source)) else {
-                return Err(format!("cell {} is of none of the inputs", first.saturating_add(at as u64)));
-            };
-            let counts_sum: u64 = counts.iter().map(|&count| u64::from(count.unsigned_abs())).sum();
-            for (sum, more) in sum.iter_mut().zip([1, counts.len() as u64, counts_sum]) {
-                *sum = sum.saturating_add(more);
+        // A tile chunk at a time: a tile may hold more than memory does.
+        let mut cells = Csr::<i32>::new();
+        let head = parsed.head();
+        for chunk in 0..head.n_chunks() {
+            cells.clear();
+            let held = head.chunk_cells(chunk).map_err(|e| e.to_string())?;
+            let frames = parsed.frames(chunk).map_err(|e| e.to_string())?;
+            decoder
+                .append_cells(head, chunk, &frames, held.clone(), None, &mut cells)
+                .map_err(|e| e.to_string())?;
+            let view = cells.view().map_err(|e| e.to_string())?;
+            for (at, (_, counts)) in held.zip(view.iter()) {
+                let number = match &numbers {
+                    None => Some(first.saturating_add(at as u64)),
+                    Some(numbers) => numbers.get(at).and_then(|&number| u64::try_from(number).ok()),
+                };
+                let source = number.map(|number| self.ends.partition_point(|&end| end <= number));
+                let Some(sum) = source.and_then(|source| sums.get_mut(source)) else {
+                    return Err(format!("cell {} is of none of the inputs", first.saturating_add(at as u64)));
+                };
+                let counts_sum: u64 = counts.iter().map(|&count| u64::from(count.unsigned_abs())).sum();
+                for (sum, more) in sum.iter_mut().zip([1, counts.len() as u64, counts_sum]) {
+                    *sum = sum.saturating_add(more);
+                }
             }
         }
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
