@@ -30,7 +30,7 @@ def processor() -> str:
 def converting(celltile: Celltile, source: Path, cells: int, folder: Path) -> dict[str, dict[str, float]]:
     """Converts one file with each preset."""
     results = {}
-    for preset in ("small", "balanced", "fast"):
+    for preset in ("small", "balanced", "fast", "training"):
         out = folder / f"convert-{preset}"
         run = celltile("convert", source, "-o", out, "--preset", preset, "--overwrite")
         results[preset] = {

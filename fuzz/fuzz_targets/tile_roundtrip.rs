@@ -46,6 +46,7 @@ enum How {
     Small,
     Balanced,
     Fast,
+    Training,
     Level(u8),
 }
 
@@ -90,6 +91,7 @@ fuzz_target!(|input: Input| {
         How::Small => Compression::Preset(Preset::Small),
         How::Balanced => Compression::Preset(Preset::Balanced),
         How::Fast => Compression::Preset(Preset::Fast),
+        How::Training => Compression::Preset(Preset::Training),
         How::Level(level) => Compression::Level(i32::from(level % 12) + 1),
     };
     let encoded = TileEncoder::new(&EncodeOptions { compression, cut }).unwrap().encode(csr.view().unwrap(), n_genes);

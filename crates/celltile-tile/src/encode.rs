@@ -1,6 +1,7 @@
 //! Cells to frames to a tile, in layers: [`ChunkCutter`] says where a tile chunk ends, [`ChunkEncoder`] makes its frames
 //! (a pool can run many), [`TileAssembler`] puts the frames of a tile into its bytes, and [`TileEncoder`] does it all.
 
+mod apart;
 mod assemble;
 mod chunk;
 mod cut;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use zstd_safe::{CCtx, CParameter, ResetDirective, Strategy};
+use zstd_safe::{CCtx, CParameter, ParamSwitch, ResetDirective, Strategy};
 
 use crate::error::{Error, Result, Stream};
 
@@ -18,19 +18,23 @@ pub enum Preset {
     Balanced,
     /// Less than a tenth larger than level 19, and as fast as zstd goes.
     Fast,
+    /// A little larger than that, as fast to encode, and the fastest to decode: for data that is read again and again.
+    /// Tile chunks of one cell are left as they are, and more than twice as large.
+    Training,
 }
 
 impl Preset {
     /// All presets, smallest result first.
-    pub const ALL: [Self; 3] = [Self::Small, Self::Balanced, Self::Fast];
+    pub const ALL: [Self; 4] = [Self::Small, Self::Balanced, Self::Fast, Self::Training];
 
-    /// The preset's name: `small`, `balanced` or `fast`.
+    /// The preset's name: `small`, `balanced`, `fast` or `training`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Small => "small",
             Self::Balanced => "balanced",
             Self::Fast => "fast",
+            Self::Training => "training",
         }
     }
 }
@@ -48,7 +52,7 @@ impl FromStr for Preset {
         Self::ALL.into_iter().find(|preset| preset.name() == name).ok_or_else(|| Error::Option {
             option: "preset",
             found: name.into(),
-            expected: "small, balanced or fast",
+            expected: "small, balanced, fast or training",
         })
     }
 }
@@ -83,7 +87,7 @@ impl Compression {
         match self {
             Self::Preset(Preset::Small) => 19,
             Self::Preset(Preset::Balanced) => 13,
-            Self::Preset(Preset::Fast) => 1,
+            Self::Preset(Preset::Fast | Preset::Training) => 1,
             Self::Level(level) => *level,
             Self::Parameters { gaps, .. } => match gaps.strategy {
                 0..=2 => 1,
@@ -100,6 +104,11 @@ impl Compression {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether the planes of a stream are compressed apart.
+    pub(crate) const fn parts_planes(&self) -> bool {
+        matches!(self, Self::Preset(Preset::Training))
     }
 
     /// Sets up a context for one stream.
@@ -155,7 +164,8 @@ impl ZstdParameters {
                 (Preset::Small, true) => [19_u32, 8, 13, 13, 8, 6, 64],
                 (Preset::Small, false) => [19, 8, 13, 13, 6, 6, 64],
                 (Preset::Balanced, _) => [5, 5, 12, 12, 5, 6, 16],
-                (Preset::Fast, _) => [1, 1, 6, 0, 0, 7, 0],
+                // What is not a plane of low bytes, for which see `encode/apart.rs`.
+                (Preset::Fast | Preset::Training, _) => [1, 1, 6, 0, 0, 7, 0],
             };
         Self {
             level: level.cast_signed(),
@@ -202,6 +212,19 @@ impl ZstdParameters {
             CParameter::TargetLength(self.target_length),
         ])
     }
+}
+
+/// Sets up a context that finds no matches and codes every byte by itself.
+pub(crate) fn apply_literals_only(zstd: &mut CCtx<'static>) -> Result<()> {
+    // The search's first step is one past the largest block. By itself, such a step would leave literals as they are.
+    let parameters = [
+        CParameter::CompressionLevel(1),
+        CParameter::Strategy(Strategy::ZSTD_fast),
+        CParameter::HashLog(6),
+        CParameter::TargetLength(128 << 10),
+        CParameter::LiteralCompressionMode(ParamSwitch::Enable),
+    ];
+    set(zstd, ResetDirective::SessionAndParameters, &parameters)
 }
 
 fn set(zstd: &mut CCtx<'static>, reset: ResetDirective, parameters: &[CParameter]) -> Result<()> {

@@ -189,7 +189,7 @@ pub(crate) fn told(stages: &Stages) -> Told {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Encoding")]
 pub(crate) struct Encoding {
-    /// How hard to try: small, balanced or fast.
+    /// How hard to try: small, balanced or fast; or training, the fastest to decode.
     #[arg(long, default_value_t = Preset::default(), value_name = "PRESET", conflicts_with = "level")]
     preset: Preset,
     /// A plain zstd level instead of a preset, 1 to 22.

@@ -2,6 +2,7 @@
 
 use zstd_safe::CCtx;
 
+use super::apart::{LowBytes, compress_apart};
 use crate::csr::CsrView;
 use crate::error::{Error, Result, Stream};
 use crate::head::ChunkFrames;
@@ -135,9 +136,11 @@ impl ChunkEncoder {
         cell_nnz.extend(cells.iter().map(|(genes, _)| u32::try_from(genes.len()).unwrap_or(u32::MAX)));
 
         let gexc = self.split_gaps(cells, n_genes)?;
-        let gaps = self.compress_planes(Stream::Gaps)?;
+        // A table of codes costs more to read than a cell of codes.
+        let low_bytes = if cells.n_cells() == 1 { LowBytes::Stored } else { LowBytes::Coded };
+        let gaps = self.compress_planes(Stream::Gaps, low_bytes)?;
         let vexc = self.split_counts(cells)?;
-        let vals = self.compress_planes(Stream::Vals)?;
+        let vals = self.compress_planes(Stream::Vals, low_bytes)?;
         let (n_gexc, n_vexc) = (gexc.len(), vexc.len());
         let gexc = gexc.content().map(|content| self.compress(Stream::Gexc, &content)).transpose()?;
         let vexc = vexc.content().map(|content| self.compress(Stream::Vexc, &content)).transpose()?;
@@ -181,7 +184,15 @@ impl ChunkEncoder {
         Ok(exceptions)
     }
 
-    fn compress_planes(&mut self, stream: Stream) -> Result<Vec<u8>> {
+    /// `low_bytes` matters only where the planes are compressed apart.
+    fn compress_planes(&mut self, stream: Stream, low_bytes: LowBytes) -> Result<Vec<u8>> {
+        let Self { zstd, compression, planes, frame } = self;
+        if compression.parts_planes()
+            && !planes.is_empty()
+            && let Some(frame) = compress_apart(zstd, (*compression, stream), planes, low_bytes, frame)?
+        {
+            return Ok(frame);
+        }
         let planes = std::mem::take(&mut self.planes);
         let frame = self.compress(stream, &planes);
         self.planes = planes;
@@ -190,14 +201,17 @@ impl ChunkEncoder {
 
     fn compress(&mut self, stream: Stream, content: &[u8]) -> Result<Vec<u8>> {
         self.compression.apply(stream, &mut self.zstd)?;
-        self.frame.clear();
-        reserve(&mut self.frame, zstd_safe::compress_bound(content.len()))?;
-        // One call with all of the content: the frame states its content size.
-        self.zstd
-            .compress2(&mut self.frame, content)
-            .map_err(|code| Error::Zstd(zstd_safe::get_error_name(code)))?;
+        compress(&mut self.zstd, content, &mut self.frame)?;
         Ok(self.frame.as_slice().to_vec())
     }
+}
+
+/// Compresses into `frame`, in one call, so that the frame states its content size.
+pub(super) fn compress(zstd: &mut CCtx<'static>, content: &[u8], frame: &mut Vec<u8>) -> Result<()> {
+    frame.clear();
+    reserve(frame, zstd_safe::compress_bound(content.len()))?;
+    zstd.compress2(frame, content).map_err(|code| Error::Zstd(zstd_safe::get_error_name(code)))?;
+    Ok(())
 }
 
 pub(super) fn check_n_genes(n_genes: u32) -> Result<()> {
