@@ -10,8 +10,8 @@ use crate::exceptions::{Exception, Exceptions, add_gaps};
 use crate::frame::{check_exceptions, check_planes};
 use crate::head::{ChunkFrames, TileHead};
 use crate::layout::ChunkEntry;
-use crate::memory::{grow, resize};
-use crate::planes::{Kernel, Planes};
+use crate::memory::{grow, reserve, resize};
+use crate::planes::{Kernel, Planes, Stores};
 
 /// What a count is decoded to: `i32`, or `f32`, which is exact up to 2^24 only.
 pub trait Count: Copy + Default + Send + Sync + std::fmt::Debug + PartialEq + sealed::Join + 'static {
@@ -42,21 +42,21 @@ impl Count for f32 {
 /// The part of [`Count`] that is nobody else's: it keeps other types from being counts.
 #[allow(private_interfaces, reason = "no one outside can name this trait")]
 mod sealed {
-    use crate::planes::{Kernel, Planes};
+    use crate::planes::{Kernel, Planes, Stores};
 
     pub trait Join: Sized {
-        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self]);
+        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self], stores: Stores);
     }
 
     impl Join for i32 {
-        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self]) {
-            kernel.join_i32(planes, out);
+        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self], stores: Stores) {
+            kernel.join_i32(planes, out, stores);
         }
     }
 
     impl Join for f32 {
-        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self]) {
-            kernel.join_f32(planes, out);
+        fn join(kernel: Kernel, planes: Planes<'_>, out: &mut [Self], stores: Stores) {
+            kernel.join_f32(planes, out, stores);
         }
     }
 }
@@ -65,9 +65,17 @@ mod sealed {
 /// allocates nothing once it has met the largest: keep one a thread.
 pub struct Decoder {
     zstd: DCtx<'static>,
-    kernel: Kernel,
+    way: Way,
     round_counts: bool,
     scratch: Scratch,
+}
+
+/// How a decoder writes.
+#[derive(Debug, Clone, Copy)]
+struct Way {
+    kernel: Kernel,
+    genes: Stores,
+    counts: Stores,
 }
 
 /// Memory that is used again.
@@ -83,7 +91,7 @@ struct Scratch {
 
 impl std::fmt::Debug for Decoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Decoder").field("kernel", &self.kernel).finish_non_exhaustive()
+        f.debug_struct("Decoder").field("way", &self.way).finish_non_exhaustive()
     }
 }
 
@@ -95,7 +103,8 @@ impl Decoder {
     /// [`Error::Zstd`] if libzstd has no memory for a context.
     pub fn new() -> Result<Self> {
         let zstd = DCtx::try_create().ok_or(Error::Zstd("no memory for a decompression context"))?;
-        Ok(Self { zstd, kernel: Kernel::detect(), round_counts: false, scratch: Scratch::default() })
+        let way = Way { kernel: Kernel::detect(), genes: Stores::Cached, counts: Stores::Cached };
+        Ok(Self { zstd, way, round_counts: false, scratch: Scratch::default() })
     }
 
     /// Whether counts above 2^24 may be rounded when they are decoded to `f32`. Otherwise they are an error.
@@ -110,10 +119,16 @@ impl Decoder {
         self.round_counts = allow;
     }
 
+    /// How gene indices and counts are written from now on, where they are decoded into the caller's slices.
+    pub const fn set_stores(&mut self, genes: Stores, counts: Stores) {
+        self.way.genes = genes;
+        self.way.counts = counts;
+    }
+
     /// Uses the plain loops instead of those for this machine's vector units: for tests and comparisons.
     #[must_use]
     pub const fn scalar(mut self) -> Self {
-        self.kernel = Kernel::Scalar;
+        self.way.kernel = Kernel::Scalar;
         self
     }
 
@@ -140,12 +155,12 @@ impl Decoder {
         let gaps = inflate_planes(&mut self.zstd, &mut self.scratch.gaps, &part, Stream::Gaps, frames.gaps)?;
         let gexc =
             inflate_exceptions(&mut self.zstd, &mut self.scratch.gexc, &part, Stream::Gexc, frames.gexc)?;
-        part.genes(self.kernel, gaps, gexc, genes)?;
+        part.genes(self.way, gaps, gexc, genes)?;
         // The same memory again: it is still in the cache.
         let vals = inflate_planes(&mut self.zstd, &mut self.scratch.gaps, &part, Stream::Vals, frames.vals)?;
         let vexc =
             inflate_exceptions(&mut self.zstd, &mut self.scratch.vexc, &part, Stream::Vexc, frames.vexc)?;
-        part.counts(self.kernel, vals, vexc, self.round_counts, counts)
+        part.counts(self.way, vals, vexc, self.round_counts, counts)
     }
 
     /// Inflates a tile chunk and leaves it at that: cells are then decoded one by one, in any order, as often as needed.
@@ -167,7 +182,7 @@ impl Decoder {
             gexc: inflate_exceptions(&mut self.zstd, gexc, &part, Stream::Gexc, frames.gexc)?,
             vals: inflate_planes(&mut self.zstd, vals, &part, Stream::Vals, frames.vals)?,
             vexc: inflate_exceptions(&mut self.zstd, vexc, &part, Stream::Vexc, frames.vexc)?,
-            kernel: self.kernel,
+            way: self.way,
             round_counts: self.round_counts,
             genes,
             counts,
@@ -234,7 +249,7 @@ pub struct OpenChunk<'d> {
     vals: Planes<'d>,
     gexc: Exceptions<'d>,
     vexc: Exceptions<'d>,
-    kernel: Kernel,
+    way: Way,
     round_counts: bool,
     genes: &'d mut Vec<i32>,
     counts: &'d mut Vec<i32>,
@@ -281,9 +296,9 @@ impl OpenChunk<'_> {
     ) -> Result<()> {
         let part = self.part.cells(cells)?;
         part.check_buffers(genes.len(), counts.len())?;
-        part.genes(self.kernel, self.gaps.range(part.positions.clone()), self.gexc, genes)?;
+        part.genes(self.way, self.gaps.range(part.positions.clone()), self.gexc, genes)?;
         let vals = self.vals.range(part.positions.clone());
-        part.counts(self.kernel, vals, self.vexc, self.round_counts, counts)
+        part.counts(self.way, vals, self.vexc, self.round_counts, counts)
     }
 
     /// Decodes some cells (numbered within the tile) of the chunk and appends them to `out`, as
@@ -352,6 +367,7 @@ impl OpenChunk<'_> {
             return Err(Error::Buffer { what: "gene map", found: map.len(), expected: n_genes });
         }
         // A cell at a time, so that the cell is still in the cache when its genes are picked.
+        let way = Way { genes: Stores::Cached, counts: Stores::Cached, ..self.way };
         for cell in cells {
             let part = self.part.cells(cell..cell.saturating_add(1))?;
             let len = part.positions.len();
@@ -361,28 +377,43 @@ impl OpenChunk<'_> {
             let (Some(genes), Some(counts)) = (genes.get_mut(..len), counts.get_mut(..len)) else {
                 return Err(Error::Buffer { what: "scratch", found: genes.len(), expected: len });
             };
-            part.genes(self.kernel, self.gaps.range(part.positions.clone()), self.gexc, genes)?;
-            part.counts(self.kernel, self.vals.range(part.positions.clone()), self.vexc, true, counts)?;
+            part.genes(way, self.gaps.range(part.positions.clone()), self.gexc, genes)?;
+            part.counts(way, self.vals.range(part.positions.clone()), self.vexc, true, counts)?;
             // Fewer than 2^32 counts below 2^31 each.
             total(counts.iter().map(|count| u64::from(count.unsigned_abs())).sum());
-            let old = out.nnz();
-            for (gene, count) in genes.iter().zip(counts.iter()) {
-                let new = usize::try_from(*gene).ok().and_then(|gene| map.get(gene)).copied().unwrap_or(-1);
-                if new >= 0 {
-                    if count.cast_unsigned() > C::EXACT && !self.round_counts {
-                        out.genes.truncate(old);
-                        out.counts.truncate(old);
-                        return Err(Error::InexactCount { cell, count: count.cast_unsigned() });
-                    }
-                    out.genes.push(new);
-                    out.counts.push(C::from_count(*count));
-                }
+            let kept = pick(map, genes, counts);
+            let (genes, counts) =
+                (genes.get(..kept).unwrap_or_default(), counts.get(..kept).unwrap_or_default());
+            if !self.round_counts
+                && let Some(count) = counts.iter().find(|count| count.cast_unsigned() > C::EXACT)
+            {
+                return Err(Error::InexactCount { cell, count: count.cast_unsigned() });
             }
+            let old = out.nnz();
+            reserve(&mut out.genes, kept)?;
+            reserve(&mut out.counts, kept)?;
+            out.genes.extend_from_slice(genes);
+            out.counts.extend(counts.iter().map(|&count| C::from_count(count)));
             let kept = i64::try_from(out.nnz() - old).unwrap_or_default();
             out.indptr.push(out.indptr.last().copied().unwrap_or_default().saturating_add(kept));
         }
         Ok(())
     }
+}
+
+/// Renumbers genes and moves those that `map` keeps, with their counts, to the front. Returns how many these are.
+fn pick(map: &[i32], genes: &mut [i32], counts: &mut [i32]) -> usize {
+    let mut kept = 0;
+    // Every gene is written and then kept or not: which one it is, no branch predictor can tell.
+    for index in 0..genes.len().min(counts.len()) {
+        let (Some(&gene), Some(&count)) = (genes.get(index), counts.get(index)) else { break };
+        let new = usize::try_from(gene).ok().and_then(|gene| map.get(gene)).copied().unwrap_or(-1);
+        if let (Some(gene), Some(slot)) = (genes.get_mut(kept), counts.get_mut(kept)) {
+            (*gene, *slot) = (new, count);
+        }
+        kept += usize::from(new >= 0);
+    }
+    kept
 }
 
 /// Some cells of a tile chunk: everything that is known of them without the frames.
@@ -438,8 +469,8 @@ impl<'h> Part<'h> {
     }
 
     /// Decodes gene indices. Every one of them is checked against `n_genes`, not a cell's last.
-    fn genes(&self, kernel: Kernel, gaps: Planes<'_>, gexc: Exceptions<'_>, genes: &mut [i32]) -> Result<()> {
-        if !kernel.prefix_sums(gaps, self.indptr, self.n_genes, genes) {
+    fn genes(&self, way: Way, gaps: Planes<'_>, gexc: Exceptions<'_>, genes: &mut [i32]) -> Result<()> {
+        if !way.kernel.prefix_sums(gaps, self.indptr, self.n_genes, genes, way.genes) {
             return Err(self.first_bad_gene(gaps));
         }
         if gexc.is_empty() {
@@ -452,13 +483,13 @@ impl<'h> Part<'h> {
     /// Decodes counts. Only those above 65535, the exceptions, can be inexact.
     fn counts<C: Count>(
         &self,
-        kernel: Kernel,
+        way: Way,
         vals: Planes<'_>,
         vexc: Exceptions<'_>,
         round: bool,
         counts: &mut [C],
     ) -> Result<()> {
-        C::join(kernel, vals, counts);
+        C::join(way.kernel, vals, counts, way.counts);
         let Range { start, end } = self.positions;
         for Exception { position, payload } in vexc.within(start as u64, end as u64).iter() {
             let index = to_usize("position", u64::from(position))?.saturating_sub(start);

@@ -217,6 +217,12 @@ impl TileHead {
             let end = cell.saturating_add(1);
             return Err(Error::Cells { start: cell, end, low: 0, high: self.n_cells() });
         }
+        // Where all chunks have as many cells, one look is enough.
+        let guess = cell.saturating_mul(self.chunks.len()) / self.n_cells().max(1);
+        let holds = |entry: &ChunkEntry| (entry.cell_lo..entry.cell_hi).contains(&(cell as u64));
+        if self.chunks.get(guess).is_some_and(holds) {
+            return Ok(guess);
+        }
         // Chunks without cells end where the one before ended: this passes them by.
         Ok(self.chunks.partition_point(|entry| entry.cell_hi <= cell as u64))
     }

@@ -54,6 +54,7 @@ pub use encode::{
 };
 pub use error::{Error, FrameProblem, Result, Stream};
 pub use head::{ChunkFrames, TileHead};
+pub use planes::Stores;
 pub use preset::{Compression, Preset, ZstdParameters};
 pub use strict::{Fault, verify_strict};
 pub use tile::Tile;

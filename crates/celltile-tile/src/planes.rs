@@ -36,6 +36,14 @@ impl<'a> Planes<'a> {
         }
     }
 
+    /// The first `mid` values and the others; `mid` is no more than there are.
+    #[cfg(target_arch = "x86_64")]
+    fn split_at(self, mid: usize) -> (Self, Self) {
+        let (low, low_rest) = self.low.split_at(mid);
+        let (high, high_rest) = self.high.split_at(mid);
+        (Self { low, high }, Self { low: low_rest, high: high_rest })
+    }
+
     pub(crate) const fn len(&self) -> usize {
         self.low.len()
     }
@@ -44,6 +52,16 @@ impl<'a> Planes<'a> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + use<'a> {
         self.low.iter().zip(self.high).map(|(low, high)| u16::from_le_bytes([*low, *high]))
     }
+}
+
+/// How results are written, where the machine has a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stores {
+    /// Through the caches: best where the results are read soon.
+    #[default]
+    Cached,
+    /// Past the caches, which saves reading the memory first: best for results larger than the caches, which others read later.
+    Streamed,
 }
 
 /// Which implementation of the loops to use. All give the same results.
@@ -60,7 +78,7 @@ pub(crate) enum Kernel {
 }
 
 impl Kernel {
-    /// The fastest one that this machine can run.
+    /// The fastest one that this machine can run. Only AVX2 has stores to choose from.
     pub(crate) fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = x86::Avx2::detect() {
@@ -85,24 +103,24 @@ impl Kernel {
     }
 
     /// Joins the planes to integers. `out` has as many elements as the planes.
-    pub(crate) fn join_i32(self, planes: Planes<'_>, out: &mut [i32]) {
+    pub(crate) fn join_i32(self, planes: Planes<'_>, out: &mut [i32], stores: Stores) {
         debug_assert_eq!(planes.len(), out.len());
         match self {
             Self::Scalar => scalar::join(planes, out, i32::from),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.join_i32(planes, out),
+            Self::Avx2(avx2) => avx2.join_i32(planes, out, stores),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(neon) => neon.join_i32(planes, out),
         }
     }
 
     /// Joins the planes to float32, which holds every 16-bit value exactly.
-    pub(crate) fn join_f32(self, planes: Planes<'_>, out: &mut [f32]) {
+    pub(crate) fn join_f32(self, planes: Planes<'_>, out: &mut [f32], stores: Stores) {
         debug_assert_eq!(planes.len(), out.len());
         match self {
             Self::Scalar => scalar::join(planes, out, f32::from),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.join_f32(planes, out),
+            Self::Avx2(avx2) => avx2.join_f32(planes, out, stores),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(neon) => neon.join_f32(planes, out),
         }
@@ -118,12 +136,13 @@ impl Kernel {
         indptr: &[i64],
         n_genes: u32,
         genes: &mut [i32],
+        stores: Stores,
     ) -> bool {
         debug_assert_eq!(planes.len(), genes.len());
         match self {
             Self::Scalar => scalar::prefix_sums(planes, indptr, n_genes, genes),
             #[cfg(target_arch = "x86_64")]
-            Self::Avx2(avx2) => avx2.prefix_sums(planes, indptr, n_genes, genes),
+            Self::Avx2(avx2) => avx2.prefix_sums(planes, indptr, n_genes, genes, stores),
             #[cfg(target_arch = "aarch64")]
             Self::Neon(neon) => neon.prefix_sums(planes, indptr, n_genes, genes),
         }

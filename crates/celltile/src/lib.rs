@@ -9,6 +9,7 @@ pub mod storage;
 pub mod digest;
 pub mod keys;
 pub mod manifest;
+pub mod memory;
 
 pub mod checksums;
 mod contain;
@@ -26,7 +27,7 @@ mod recorded;
 
 pub use celltile_tile::{
     ChunkCut, Compression, Count, Csr, CsrView, Decoder, EncodeOptions, Error as TileError, OpenChunk,
-    Preset, Tile, TileHead,
+    Preset, Stores, Tile, TileHead,
 };
 pub use dataset::{ChunkReader, Dataset, OpenOptions, ReadOptions, TileBytes, TileHandle, Verify};
 pub use error::{Error, ErrorKind, Result};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use celltile::Csr;
+use celltile::memory::advise_large;
 
 use super::{Batch, Element, Memory};
 use crate::error::{Error, Result};
@@ -113,6 +114,7 @@ fn lengthen<T: Copy + Default>(buffer: &mut Vec<T>, len: usize, room: usize) -> 
         buffer.try_reserve_exact(more).map_err(|e| {
             Error::option("batch_size", format!("a batch of {len} nonzeros"), format!("as many as fit: {e}"))
         })?;
+        advise_large(buffer);
     }
     buffer.resize(len, T::default());
     Ok(())

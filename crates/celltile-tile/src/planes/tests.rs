@@ -38,17 +38,29 @@ fn sums(planes: Planes<'_>, indptr: &[i64], n_genes: u32) -> Option<Vec<i32>> {
 }
 
 fn check(kernel: Kernel, content: &[u8], indptr: &[i64], n_genes: u32) {
+    check_from(kernel, content, indptr, n_genes, 0, Stores::Cached);
+    // Streamed stores begin at a cache line, wherever the output begins.
+    check_from(kernel, content, indptr, n_genes, content.len() % 17, Stores::Streamed);
+}
+
+/// `offset` is where in its memory the output begins.
+fn check_from(kernel: Kernel, content: &[u8], indptr: &[i64], n_genes: u32, offset: usize, stores: Stores) {
     let planes = Planes::new(content);
-    let mut ints = vec![-1; planes.len()];
-    kernel.join_i32(planes, &mut ints);
+    let mut ints = vec![-1; offset + planes.len()];
+    kernel.join_i32(planes, &mut ints[offset..], stores);
+    let ints = &ints[offset..];
     assert!(ints.iter().copied().eq(planes.iter().map(i32::from)), "{kernel:?}, {} values", planes.len());
-    let mut floats = vec![-1.0; planes.len()];
-    kernel.join_f32(planes, &mut floats);
+    let mut floats = vec![-1.0; offset + planes.len()];
+    kernel.join_f32(planes, &mut floats[offset..], stores);
+    let floats = &floats[offset..];
     assert!(floats.iter().copied().eq(planes.iter().map(f32::from)), "{kernel:?}, {} values", planes.len());
-    let mut genes = vec![-1; planes.len()];
-    let ok = kernel.prefix_sums(planes, indptr, n_genes, &mut genes);
+    let mut genes = vec![-1; offset + planes.len()];
+    let ok = kernel.prefix_sums(planes, indptr, n_genes, &mut genes[offset..], stores);
+    let genes = &genes[offset..];
     match sums(planes, indptr, n_genes) {
-        Some(expected) => assert!(ok && genes == expected, "{kernel:?}, {} values, {indptr:?}", planes.len()),
+        Some(expected) => {
+            assert!(ok && *genes == expected, "{kernel:?}, {} values, {indptr:?}", planes.len())
+        }
         None => assert!(!ok, "{kernel:?}, {} values, {indptr:?}, {n_genes} genes", planes.len()),
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use celltile_tile::{OpenChunk, TileHead};
+use celltile_tile::{OpenChunk, Stores, TileHead};
 
 use super::Dataset;
 use super::pool::Worker;
@@ -41,6 +41,11 @@ impl ChunkReader {
     /// [`Error::Argument`] if there is no memory for a zstd context.
     pub fn new() -> Result<Self> {
         Worker::new().map(Self)
+    }
+
+    /// How what is decoded into the caller's slices is written from now on.
+    pub fn set_stores(&mut self, genes: Stores, counts: Stores) {
+        self.0.decoder.set_stores(genes, counts);
     }
 }
 

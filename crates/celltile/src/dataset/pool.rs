@@ -50,15 +50,21 @@ impl Pool {
     ) -> Result<()> {
         let n_threads = self.n_threads.min(tasks.len());
         let threads = (n_threads > 1).then(|| self.threads()).flatten();
+        // Small tasks are taken several at a time.
+        let several = (tasks.len() / n_threads.max(1) / 16).clamp(1, 32);
         let queue = Mutex::new((tasks.into_iter().enumerate(), None));
         let work = || {
             let mut worker = match self.take_worker() {
                 Ok(worker) => worker,
                 Err(error) => return keep_first(&queue, 0, error),
             };
-            while let Some((index, task)) = next(&queue) {
-                if let Err(error) = run(&mut worker, task) {
-                    keep_first(&queue, index, error);
+            let mut own = Vec::with_capacity(several);
+            while take(&queue, several, &mut own) {
+                for (index, task) in own.drain(..) {
+                    if let Err(error) = run(&mut worker, task) {
+                        keep_first(&queue, index, error);
+                        break;
+                    }
                 }
             }
             self.workers.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
@@ -94,10 +100,14 @@ impl Pool {
 
 type Queue<T> = Mutex<(std::iter::Enumerate<std::vec::IntoIter<T>>, Option<(usize, Error)>)>;
 
-fn next<T>(queue: &Queue<T>) -> Option<(usize, T)> {
+/// Takes tasks, up to `several`, and returns whether there were any.
+fn take<T>(queue: &Queue<T>, several: usize, own: &mut Vec<(usize, T)>) -> bool {
     let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
-    // Tasks begin in order, so those before the failed one have begun.
-    if queue.1.is_some() { None } else { queue.0.next() }
+    // Tasks begin in order, so those before the failed one have begun, or are a thread's that has not failed.
+    if queue.1.is_none() {
+        own.extend(queue.0.by_ref().take(several));
+    }
+    !own.is_empty()
 }
 
 fn keep_first<T>(queue: &Queue<T>, index: usize, error: Error) {

@@ -4,17 +4,21 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use celltile_tile::{Count, Csr};
+use celltile_tile::{Count, Csr, Stores};
 
 use super::ReadOptions;
 use super::pool::{Pool, Worker};
 use super::tiles::{OpenTile, Tiles};
 use crate::error::{Error, Result};
 use crate::keys;
+use crate::memory::advise_large;
 use crate::storage::ReadRequest;
 
 /// Bytes of frames fetched at once from a remote storage.
 const FETCH: u64 = 64 << 20;
+
+/// Bytes of a result from which on it is written past the caches, which it would only empty.
+const STREAMED: usize = 16 << 20;
 
 /// Consecutive cells of one tile chunk that stand side by side in the result.
 #[derive(Debug, Clone)]
@@ -153,10 +157,13 @@ impl Plan {
             (genes, counts) = (other_genes, other_counts);
             places.push(Place { piece, at, genes: own_genes, counts: own_counts });
         }
+        let large = self.nnz.saturating_mul(size_of::<i32>() + size_of::<C>()) >= STREAMED;
+        let stores = if large { Stores::Streamed } else { Stores::Cached };
         run_by_chunk(tiles, pool, &self.tiles, places, |worker, tile, chunk, fetched, places| {
             options.check_cancelled()?;
             let Worker { decoder, buffer } = worker;
             decoder.set_round_counts(options.round_counts);
+            decoder.set_stores(stores, stores);
             tiles.with_frames(tile, chunk, fetched, buffer, |frames| {
                 if let [place] = &mut *places
                     && place.piece.cells == tile.head.chunk_cells(chunk)?
@@ -385,10 +392,18 @@ fn join<C: Count>(parts: Vec<Mutex<Csr<C>>>, out: &mut Csr<C>) -> Result<()> {
     Ok(())
 }
 
-/// Makes a buffer exactly this long, and writes only what is new of it.
+/// Makes a buffer exactly this long. What it holds afterwards is to be overwritten.
 fn resize<T: Copy>(buffer: &mut Vec<T>, len: usize, value: T) -> Result<()> {
-    reserve(buffer, len.saturating_sub(buffer.len()))?;
-    buffer.resize(len, value);
+    if buffer.capacity() < len {
+        // New memory comes from the system as zeros: asked for so, nothing is written before the threads that decode do.
+        *buffer = Vec::new();
+        reserve(buffer, len)?;
+        *buffer = Vec::new();
+        *buffer = vec![value; len];
+        advise_large(buffer);
+    } else {
+        buffer.resize(len, value);
+    }
     Ok(())
 }
 
