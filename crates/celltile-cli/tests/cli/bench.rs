@@ -17,7 +17,7 @@ fn test_bench_reports_every_figure() {
         }
     }
     assert_eq!(report["over_zstd"], report["decode"]["over_zstd"]);
-    assert_eq!(report["encode"].as_array().unwrap().len(), 5);
+    assert_eq!(report["encode"].as_array().unwrap().len(), 6);
     assert!(report["gather"]["cells_per_second_one_thread"].as_f64().unwrap() > 0.0);
 
     let out = run_on(&path, "bench {} --rounds 1").ok().out;
