@@ -301,6 +301,22 @@ impl OpenChunk<'_> {
         part.counts(self.way, vals, self.vexc, self.round_counts, counts)
     }
 
+    /// The sum of the counts of some cells (numbered within the tile) of the chunk, without decoding them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cells`] for cells of other chunks.
+    pub fn sum_counts(&self, cells: Range<usize>) -> Result<u64> {
+        let Range { start, end } = self.part.cells(cells)?.positions;
+        let mut sum = self.vals.range(start..end).sum();
+        for Exception { position, payload } in self.vexc.within(start as u64, end as u64).iter() {
+            let at = to_usize("position", u64::from(position))?;
+            let stored = self.vals.range(at..at.saturating_add(1)).sum();
+            sum = sum.saturating_sub(stored).saturating_add(payload.into());
+        }
+        Ok(sum)
+    }
+
     /// Decodes some cells (numbered within the tile) of the chunk and appends them to `out`, as
     /// [`Decoder::append_cells`] does.
     ///
@@ -369,6 +385,7 @@ impl OpenChunk<'_> {
         // A cell at a time, so that the cell is still in the cache when its genes are picked.
         let way = Way { genes: Stores::Cached, counts: Stores::Cached, ..self.way };
         for cell in cells {
+            total(self.sum_counts(cell..cell.saturating_add(1))?);
             let part = self.part.cells(cell..cell.saturating_add(1))?;
             let len = part.positions.len();
             grow(self.genes, len)?;
@@ -379,8 +396,6 @@ impl OpenChunk<'_> {
             };
             part.genes(way, self.gaps.range(part.positions.clone()), self.gexc, genes)?;
             part.counts(way, self.vals.range(part.positions.clone()), self.vexc, true, counts)?;
-            // Fewer than 2^32 counts below 2^31 each.
-            total(counts.iter().map(|count| u64::from(count.unsigned_abs())).sum());
             let kept = pick(map, genes, counts);
             let (genes, counts) =
                 (genes.get(..kept).unwrap_or_default(), counts.get(..kept).unwrap_or_default());

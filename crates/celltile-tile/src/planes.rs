@@ -48,6 +48,16 @@ impl<'a> Planes<'a> {
         self.low.len()
     }
 
+    /// The sum of the values.
+    pub(crate) fn sum(&self) -> u64 {
+        // A part's sum fits into 32 bits, which vectors are made of.
+        let plane = |bytes: &[u8]| -> u64 {
+            let parts = bytes.chunks(1 << 20);
+            parts.map(|part| u64::from(part.iter().map(|&byte| u32::from(byte)).sum::<u32>())).sum()
+        };
+        plane(self.low).saturating_add(plane(self.high) << 8)
+    }
+
     /// The values, one by one.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + use<'a> {
         self.low.iter().zip(self.high).map(|(low, high)| u16::from_le_bytes([*low, *high]))

@@ -18,8 +18,8 @@ mod reference;
 mod strategies;
 
 use celltile_tile::{
-    ChunkCut, Compression, Csr, Decoder, EncodeOptions, Error, Preset, Stream, Tile, TileEncoder, TileHead,
-    frames_crc, verify_strict,
+    ChunkCut, Compression, Csr, Decoder, EncodeOptions, Error, Preset, Stores, Stream, Tile, TileEncoder,
+    TileHead, frames_crc, verify_strict,
 };
 use proptest::prelude::*;
 use reference::{Layout, Matrix};
@@ -134,6 +134,33 @@ proptest! {
             expected.indptr.push(expected.genes.len() as i64);
         }
         prop_assert_eq!(mapped, expected);
+        let mut decoder = Decoder::new().unwrap();
+        let open = decoder.open_chunk(tile.head(), 0, &tile.frames(0).unwrap()).unwrap();
+        for (cell, (_, counts)) in csr(&matrix).view().unwrap().iter().enumerate() {
+            let sum: u64 = counts.iter().map(|&count| u64::from(count.unsigned_abs())).sum();
+            prop_assert_eq!(open.sum_counts(cell..cell + 1).unwrap(), sum);
+        }
+    }
+
+    #[test]
+    fn test_streamed_results_are_the_same(matrix in strategies::matrix(), before in 0..20_usize) {
+        let cells = csr(&matrix);
+        let options = EncodeOptions { cut: ChunkCut::Count(1), ..EncodeOptions::default() };
+        let Ok(bytes) = TileEncoder::new(&options).unwrap().encode(cells.view().unwrap(), matrix.n_genes as u32) else {
+            return Ok(());
+        };
+        let tile = Tile::open(&bytes).unwrap();
+        prop_assume!(tile.head().n_chunks() == 1);
+        let mut decoder = Decoder::new().unwrap();
+        decoder.set_stores(Stores::Streamed, Stores::Streamed);
+        // Wherever in its memory a result begins.
+        let mut genes = vec![-1; before + cells.genes.len()];
+        let mut counts = vec![-1; before + cells.counts.len()];
+        let frames = tile.frames(0).unwrap();
+        let (own_genes, own_counts) = (&mut genes[before..], &mut counts[before..]);
+        decoder.decode_chunk(tile.head(), 0, &frames, own_genes, own_counts).unwrap();
+        prop_assert_eq!(&genes[before..], &cells.genes[..]);
+        prop_assert_eq!(&counts[before..], &cells.counts[..]);
     }
 }
 

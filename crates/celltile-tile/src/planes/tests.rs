@@ -59,7 +59,7 @@ fn check_from(kernel: Kernel, content: &[u8], indptr: &[i64], n_genes: u32, offs
     let genes = &genes[offset..];
     match sums(planes, indptr, n_genes) {
         Some(expected) => {
-            assert!(ok && *genes == expected, "{kernel:?}, {} values, {indptr:?}", planes.len())
+            assert!(ok && *genes == expected, "{kernel:?}, {} values, {indptr:?}", planes.len());
         }
         None => assert!(!ok, "{kernel:?}, {} values, {indptr:?}, {n_genes} genes", planes.len()),
     }
