@@ -19,7 +19,6 @@ import platform
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -119,11 +118,13 @@ def stores(folder: Path, args: argparse.Namespace, results: dict) -> dict[str, P
         "cellstream": folder / "cells.csad",
     }
     folder.mkdir(parents=True, exist_ok=True)
+    # What making them was like stays with them.
+    kept = folder / "stores.json"
+    record = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"stores": {}}
     for name, path in paths.items():
         if path.exists() or (args.only and name.split("-")[0] not in {*args.only, "h5ad"}):
             continue
         print(f"making {path.name}", flush=True)
-        start = time.perf_counter()
         inputs = ["--input", *args.input] if args.input else []
         made = worker("make", name, paths["h5ad"], path, "--cells", args.cells, *inputs)
         if "error" in made:
@@ -131,24 +132,35 @@ def stores(folder: Path, args: argparse.Namespace, results: dict) -> dict[str, P
             shutil.rmtree(path, ignore_errors=True)
             path.unlink(missing_ok=True) if path.is_file() else None
             continue
-        seconds = made.get("seconds", time.perf_counter() - start)
-        results["stores"][name] = {
-            "seconds": seconds,
-            "bytes": size(path),
-            "peak_bytes": made.get("peak_bytes"),
-            "machine": this_machine(results),
-        }
-        if name == "h5ad":
-            results["source"] = made["source"]
+        record["source"] = made.pop("source", record.get("source"))
+        record["stores"][name] = {**made, "bytes": size(path), "machine": machine()}
+        kept.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    results["source"] = record["source"]
+    results["stores"] = {
+        name: {**record["stores"][name], "machine": number_of(record["stores"][name]["machine"], results)}
+        for name in paths
+        if name in record["stores"]
+    }
     return paths
 
 
-def this_machine(results: dict) -> int:
-    """Which of the machines that figures were measured on this one is."""
-    here = machine()
-    if here not in results["machines"]:
-        results["machines"].append(here)
-    return results["machines"].index(here)
+def number_of(machine: dict, results: dict) -> int:
+    """Which of the machines that figures were measured on it is."""
+    if machine not in results["machines"]:
+        results["machines"].append(machine)
+    return results["machines"].index(machine)
+
+
+def measure(tool: str, path: Path, mode: str, batch: int, args: argparse.Namespace) -> dict[str, object]:
+    """One figure."""
+    options = {
+        "--batch": batch,
+        "--seconds": args.seconds,
+        "--threads": args.threads,
+        "--label": args.label,
+        "--buffer": BUFFER,
+    }
+    return worker("run", tool, path, mode, *(part for option in options.items() for part in option))
 
 
 def table(results: dict) -> str:
@@ -266,6 +278,7 @@ def main() -> None:
     parser.add_argument("--label", default="donor", help="the column of obs whose entropy is taken")
     parser.add_argument("--seconds", type=float, default=6, help="how long each figure is measured")
     parser.add_argument("--only", nargs="*", help="these tools only; results of others are kept")
+    parser.add_argument("--batches", type=int, nargs="*", default=SIZES, help="these batch sizes only")
     parser.add_argument("--runs", nargs="*", help="these modes only")
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--make", action="store_true", help="make stores, and measure nothing")
@@ -277,41 +290,24 @@ def main() -> None:
     results.update(threads=args.threads, label=args.label)
     paths = stores(args.folder, args, results)
     if args.make:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        kept.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
         return
     results.update(worker("facts", paths["celltile"]))
     results.update(worker("labels", paths["h5ad"], args.label))
-    for tool, store, mode, sizes in RUNS:
-        if (args.only and tool.split()[0] not in args.only) or not paths[store].exists():
-            continue
-        if args.runs and mode not in args.runs:
-            continue
-        warm(paths[store])
-        for batch in sizes:
+    # What is compared is measured one after the other: machines have moods.
+    for batch in args.batches:
+        for tool, store, mode, sizes in RUNS:
+            wanted = (not args.only or tool.split()[0] in args.only) and (not args.runs or mode in args.runs)
+            if batch not in sizes or not wanted or not paths[store].exists():
+                continue
+            warm(paths[store])
             run = {
                 "tool": tool,
                 "store": store,
                 "mode": mode,
                 "batch": batch,
-                "machine": this_machine(results),
+                "machine": number_of(machine(), results),
             }
-            found = worker(
-                "run",
-                tool,
-                paths[store],
-                mode,
-                "--batch",
-                batch,
-                "--seconds",
-                args.seconds,
-                "--threads",
-                args.threads,
-                "--label",
-                args.label,
-                "--buffer",
-                BUFFER,
-            )
+            found = measure(tool, paths[store], mode, batch, args)
             print(run, found, flush=True)
             same = ("tool", "store", "mode", "batch")
             results["runs"] = [r for r in results["runs"] if any(r[k] != run[k] for k in same)]
