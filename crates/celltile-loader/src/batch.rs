@@ -10,7 +10,7 @@ use arrow_array::ArrayRef;
 use celltile::{Csr, CsrView};
 
 pub use element::Element;
-pub(crate) use element::{log1p_cp10k, total};
+pub(crate) use element::log1p_cp10k;
 pub(crate) use memory::Memory;
 pub(crate) use open::OpenBatch;
 

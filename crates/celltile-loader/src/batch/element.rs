@@ -7,19 +7,12 @@ pub trait Element: Count {
     /// Whether a transform can be stored in it.
     const IS_FLOAT: bool;
 
-    /// Its value.
-    fn value(self) -> f64;
-
     /// The nearest element; counts stay as they are where the element holds integers.
     fn from_value(value: f64) -> Self;
 }
 
 impl Element for i32 {
     const IS_FLOAT: bool = false;
-
-    fn value(self) -> f64 {
-        self.into()
-    }
 
     #[allow(clippy::cast_possible_truncation, reason = "saturates, and is used for counts only")]
     fn from_value(value: f64) -> Self {
@@ -30,36 +23,10 @@ impl Element for i32 {
 impl Element for f32 {
     const IS_FLOAT: bool = true;
 
-    fn value(self) -> f64 {
-        self.into()
-    }
-
     #[allow(clippy::cast_possible_truncation, reason = "rounds, as float32 results do")]
     fn from_value(value: f64) -> Self {
         value as Self
     }
-}
-
-/// Counts below 2^31 each whose sum a double holds exactly, however large they are.
-const BLOCK: usize = 1 << 20;
-
-/// The sum of a cell's counts. They are integers: of `f32`, those that were not rounded.
-pub(crate) fn total<C: Element>(counts: &[C]) -> i64 {
-    counts.chunks(BLOCK).fold(0_i64, |sum, block| sum.saturating_add(block_total(block)))
-}
-
-#[allow(clippy::cast_possible_truncation, reason = "an integer below 2^51")]
-fn block_total<C: Element>(counts: &[C]) -> i64 {
-    // Several sums at a time: one alone waits for each addition.
-    let mut sums = [0.0; 8];
-    let (whole, rest) = counts.as_chunks::<8>();
-    for counts in whole {
-        for (sum, count) in sums.iter_mut().zip(counts) {
-            *sum += count.value();
-        }
-    }
-    let rest: f64 = rest.iter().map(|count| count.value()).sum();
-    (sums.iter().sum::<f64>() + rest) as i64
 }
 
 /// Counts up to which logarithms are taken once a cell: nearly all counts of a cell are below.
@@ -88,22 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn test_totals_are_exact() {
-        let counts: Vec<i32> = (0..1003).map(|i| 16_777_217 + i).collect();
-        assert_eq!(total(&counts), counts.iter().map(|&c| i64::from(c)).sum::<i64>());
-        assert_eq!(total::<f32>(&[]), 0);
-    }
-
-    #[test]
-    fn test_totals_past_what_a_double_holds() {
-        let counts = vec![i32::MAX; (1 << 22) + 3];
-        assert_eq!(total(&counts), i64::from(i32::MAX) * ((1 << 22) + 3));
-    }
-
-    #[test]
     fn test_logarithms_are_those_of_each_count() {
         let counts: Vec<i32> = (0..200).map(|i| if i == 7 { (1 << 24) + 1 } else { i % 60 }).collect();
-        let sum = total(&counts);
+        let sum: i64 = counts.iter().map(|&count| i64::from(count)).sum();
         let mut logs = vec![0.0_f32; counts.len()];
         log1p_cp10k(&counts, sum, &mut logs);
         for (log, count) in logs.iter().zip(&counts) {

@@ -1,14 +1,15 @@
 //! Decodes the jobs of a plan into batches, on many threads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use celltile::{ChunkReader, Count, Csr, OpenChunk};
+use celltile::{ChunkReader, Stores};
 
+use super::picked::{Picked, Row, deliver};
 use super::plan::{Job, Plan};
 use super::{GeneMap, Setup};
-use crate::batch::{Element, OpenBatch, log1p_cp10k, total};
+use crate::batch::{Element, OpenBatch};
 use crate::error::Result;
 use crate::options::Transform;
 use crate::stats::Counters;
@@ -19,16 +20,21 @@ pub(super) struct Decoding<'s, C: Element> {
     setup: &'s Setup<C>,
     batch_size: u64,
     stop: &'s AtomicBool,
-    hands: Vec<Hand>,
+    hands: Vec<Hand<C>>,
     open: Option<OpenBatch<C>>,
 }
 
 /// What a thread keeps from task to task.
 #[derive(Debug)]
-struct Hand {
+struct Hand<C> {
+    /// Among the hands.
+    number: usize,
     reader: ChunkReader,
     /// Counts of a cell that are not delivered as they are.
     integers: Vec<i32>,
+    /// Cells of a fill with some of their genes, and of a job before they are transformed.
+    picked: Picked<C>,
+    raw: Picked<i32>,
 }
 
 /// Where a cell goes.
@@ -42,12 +48,6 @@ struct Place<'a, C> {
 
 /// What a thread works on: a job's number in the plan, the job, and what it needs.
 type Task<'p, T> = (usize, &'p Job, T);
-
-/// The cells of a job with some of their genes.
-struct Picked<C> {
-    x: Csr<C>,
-    totals: Vec<i64>,
-}
 
 impl<'s, C: Element> Decoding<'s, C> {
     pub(super) fn new(setup: &'s Setup<C>, batch_size: u64, stop: &'s AtomicBool) -> Self {
@@ -122,34 +122,47 @@ impl<'s, C: Element> Decoding<'s, C> {
                 places.push(Some(Place { row: 0, genes: own_genes, counts: own_counts, total }));
             }
         }
-        let mut tasks = Vec::with_capacity(plan.jobs.len());
-        for (number, job) in plan.jobs.iter().enumerate() {
+        // In the order in which they are read: a job's are a slice.
+        let mut in_order: Vec<Place<'_, C>> = Vec::with_capacity(plan.sorted.len());
+        let mut lens = Vec::with_capacity(plan.jobs.len());
+        for job in &plan.jobs {
+            let before = in_order.len();
             let cells = plan.sorted.get(job.cells.clone()).unwrap_or_default();
-            let own = cells.iter().filter_map(|(cell, position)| {
+            in_order.extend(cells.iter().filter_map(|(cell, position)| {
                 let place = places.get_mut(*position as usize)?.take()?;
                 Some(Place { row: usize::try_from(cell - job.first_cell).ok()?, ..place })
-            });
-            tasks.push((number, job, own.collect::<Vec<_>>()));
+            }));
+            lens.push(in_order.len() - before);
         }
+        let mut rest = in_order.as_mut_slice();
+        let tasks = plan.jobs.iter().enumerate().zip(lens).map(|((number, job), len)| {
+            let (own, others) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = others;
+            (number, job, own)
+        });
+        let tasks = tasks.collect();
         let setup = self.setup;
-        // Rounded counts add up to another total, and have other logarithms.
-        let from_integers =
-            setup.transform != Transform::Counts || (setup.totals && setup.round_counts && C::IS_FLOAT);
+        let transformed = setup.transform != Transform::Counts;
+        // What is transformed is looked at again; all else is next read by whoever takes the batch.
         let failed = self.run(tasks, |hand, (_, job, places)| {
             let (tile, fetched) = (&job.tile, job.fetched.as_deref());
-            let Hand { reader, integers } = hand;
+            let Hand { reader, integers, .. } = hand;
+            let counts_stores = if transformed { Stores::Cached } else { Stores::Streamed };
+            reader.set_stores(Stores::Streamed, counts_stores);
             setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
-                for Place { row, genes, counts, total: sum } in places {
-                    if from_integers {
+                for Place { row, genes, counts, total } in places {
+                    let cell = *row..*row + 1;
+                    if setup.totals || transformed {
+                        // From what is stored: rounded counts add up to another total.
+                        **total = i64::try_from(open.sum_counts(cell.clone())?).unwrap_or(i64::MAX);
+                    }
+                    if transformed {
+                        // Rounded counts have other logarithms.
                         integers.resize(counts.len(), 0);
-                        open.decode_cells(row..row + 1, genes, integers)?;
-                        *sum = total(integers);
-                        deliver(integers, setup.transform, *sum, counts);
+                        open.decode_cells(cell, genes, integers)?;
+                        deliver(integers, setup.transform, **total, counts);
                     } else {
-                        open.decode_cells(row..row + 1, genes, counts)?;
-                        if setup.totals {
-                            *sum = total(counts);
-                        }
+                        open.decode_cells(cell, genes, counts)?;
                     }
                 }
                 Ok(())
@@ -158,7 +171,7 @@ impl<'s, C: Element> Decoding<'s, C> {
         Ok(positions(plan, &failed))
     }
 
-    /// Into a matrix a job, and from there into the batches: how much is left of a cell is known only then.
+    /// Into a matrix a thread, and from there into the batches: how much is left of a cell is known only then.
     fn decode_some_genes(
         &mut self,
         plan: &Plan,
@@ -168,38 +181,46 @@ impl<'s, C: Element> Decoding<'s, C> {
         expected: usize,
     ) -> Result<Vec<u32>> {
         let setup = self.setup;
-        let picked: Vec<Mutex<Option<Picked<C>>>> = plan.jobs.iter().map(|_| Mutex::new(None)).collect();
+        self.hands.iter_mut().for_each(|hand| hand.picked.clear());
+        // Which hand has the cells of a job, and from which row on.
+        let found: Vec<OnceLock<(usize, usize)>> = plan.jobs.iter().map(|_| OnceLock::new()).collect();
         let tasks = plan.jobs.iter().enumerate().map(|(number, job)| (number, job, ())).collect();
-        let failed = self.run(tasks, |Hand { reader, .. }, (number, job, ())| {
+        let failed = self.run(tasks, |hand, (number, job, ())| {
             let cells = plan.sorted.get(job.cells.clone()).unwrap_or_default();
+            let rows =
+                cells.iter().map(|(cell, _)| usize::try_from(cell - job.first_cell).unwrap_or(usize::MAX));
             let (tile, fetched) = (&job.tile, job.fetched.as_deref());
-            let mut own =
+            let Hand { reader, picked, raw, .. } = hand;
+            let first = picked.n_cells();
+            let result =
                 setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
-                    match setup.transform {
-                        Transform::Counts => Picked::new(open, job, cells, &genes.map),
-                        transform => Ok(Picked::new(open, job, cells, &genes.map)?.transformed(transform)),
+                    if setup.transform == Transform::Counts {
+                        return picked.add(open, rows, &genes.map);
                     }
-                })?;
-            if !genes.ascends {
-                own.sort_rows();
+                    raw.clear();
+                    raw.add(open, rows, &genes.map)?;
+                    picked.add_delivered(raw, setup.transform);
+                    Ok(())
+                });
+            if result.is_err() {
+                picked.truncate(first);
+            } else {
+                if !genes.ascends {
+                    picked.sort_rows(first);
+                }
+                let _ = found.get(number).map(|place| place.set((hand.number, first)));
             }
-            if let Some(slot) = picked.get(number) {
-                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
-            }
-            Ok(())
+            result
         })?;
-        let picked: Vec<Option<Picked<C>>> = picked
-            .into_iter()
-            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
-            .collect();
+        let views: Vec<_> = self.hands.iter().map(|hand| hand.picked.rows()).collect();
         let mut rows: Vec<Row<'_, C>> = plan.cells.iter().map(|_| Row::default()).collect();
-        for (job, own) in plan.jobs.iter().zip(&picked) {
-            let Some(own) = own else { continue };
+        for (job, place) in plan.jobs.iter().zip(&found) {
+            let Some(&(hand, first)) = place.get() else { continue };
             let cells = plan.sorted.get(job.cells.clone()).unwrap_or_default();
-            let Ok(view) = own.x.view() else { continue };
-            for (((_, position), (genes, counts)), total) in cells.iter().zip(view.iter()).zip(&own.totals) {
+            let own = views.get(hand).and_then(|rows| rows.get(first..)).unwrap_or_default();
+            for ((_, position), own) in cells.iter().zip(own) {
                 if let Some(row) = rows.get_mut(*position as usize) {
-                    *row = Row { genes, counts, total: *total };
+                    *row = *own;
                 }
             }
         }
@@ -225,11 +246,17 @@ impl<'s, C: Element> Decoding<'s, C> {
     fn run<T: Send>(
         &mut self,
         tasks: Vec<Task<'_, T>>,
-        work: impl Fn(&mut Hand, Task<'_, T>) -> Result<(), celltile::Error> + Sync,
+        work: impl Fn(&mut Hand<C>, Task<'_, T>) -> Result<(), celltile::Error> + Sync,
     ) -> Result<Vec<usize>> {
         let n_threads = self.setup.threads.min(tasks.len()).max(1);
         while self.hands.len() < n_threads {
-            self.hands.push(Hand { reader: ChunkReader::new()?, integers: Vec::new() });
+            self.hands.push(Hand {
+                number: self.hands.len(),
+                reader: ChunkReader::new()?,
+                integers: Vec::new(),
+                picked: Picked::default(),
+                raw: Picked::default(),
+            });
         }
         let setup = self.setup;
         // Small tasks are taken several at a time.
@@ -237,7 +264,7 @@ impl<'s, C: Element> Decoding<'s, C> {
         let queue = Mutex::new(tasks.into_iter());
         let failed = Mutex::new(Vec::new());
         let give_up = AtomicBool::new(false);
-        let loop_over_tasks = |hand: &mut Hand| {
+        let loop_over_tasks = |hand: &mut Hand<C>| {
             let started = Instant::now();
             let mut bytes = 0_u64;
             let mut own: Vec<Task<'_, T>> = Vec::with_capacity(several);
@@ -283,84 +310,6 @@ impl<'s, C: Element> Decoding<'s, C> {
             lost.push(number);
         }
         Ok(lost)
-    }
-}
-
-impl<C: Count> Picked<C> {
-    fn new(
-        open: &mut OpenChunk<'_>,
-        job: &Job,
-        cells: &[(u64, u32)],
-        map: &[i32],
-    ) -> Result<Self, celltile::TileError> {
-        let mut own = Self { x: Csr::new(), totals: Vec::with_capacity(cells.len()) };
-        for (cell, _) in cells {
-            let row = usize::try_from(cell - job.first_cell).unwrap_or(usize::MAX);
-            let total = |sum| own.totals.push(i64::try_from(sum).unwrap_or(i64::MAX));
-            open.append_mapped_cells(row..row.saturating_add(1), map, total, &mut own.x)?;
-        }
-        Ok(own)
-    }
-
-    /// Puts the columns of each row into order.
-    fn sort_rows(&mut self) {
-        let Csr { indptr, genes, counts } = &mut self.x;
-        let (mut genes, mut counts) = (genes.as_mut_slice(), counts.as_mut_slice());
-        let mut pairs = Vec::new();
-        for (low, high) in indptr.iter().zip(indptr.iter().skip(1)) {
-            let len = usize::try_from(high - low).unwrap_or_default();
-            let (own_genes, other_genes) = genes.split_at_mut_checked(len).unwrap_or_default();
-            let (own_counts, other_counts) = counts.split_at_mut_checked(len).unwrap_or_default();
-            (genes, counts) = (other_genes, other_counts);
-            pairs.clear();
-            pairs.extend(own_genes.iter().copied().zip(own_counts.iter().copied()));
-            pairs.sort_by_key(|(gene, _)| *gene);
-            for ((gene, count), pair) in own_genes.iter_mut().zip(own_counts).zip(&pairs) {
-                (*gene, *count) = *pair;
-            }
-        }
-    }
-}
-
-impl Picked<i32> {
-    fn transformed<C: Element>(self, transform: Transform) -> Picked<C> {
-        let Csr { indptr, genes, counts } = self.x;
-        let mut out = vec![C::default(); counts.len()];
-        let (mut integers, mut rest) = (counts.as_slice(), out.as_mut_slice());
-        for ((low, high), &total) in indptr.iter().zip(indptr.iter().skip(1)).zip(&self.totals) {
-            let len = usize::try_from(high - low).unwrap_or_default();
-            let (own, other) = integers.split_at_checked(len).unwrap_or_default();
-            let (own_out, other_out) = rest.split_at_mut_checked(len).unwrap_or_default();
-            (integers, rest) = (other, other_out);
-            deliver(own, transform, total, own_out);
-        }
-        Picked { x: Csr { indptr, genes, counts: out }, totals: self.totals }
-    }
-}
-
-/// Counts of a cell as they are handed out.
-fn deliver<C: Element>(integers: &[i32], transform: Transform, total: i64, out: &mut [C]) {
-    match transform {
-        Transform::Counts => {
-            for (&count, out) in integers.iter().zip(out) {
-                *out = C::from_count(count);
-            }
-        }
-        Transform::Log1pCp10k => log1p_cp10k(integers, total, out),
-    }
-}
-
-/// A decoded cell.
-#[derive(Clone, Copy)]
-struct Row<'a, C> {
-    genes: &'a [i32],
-    counts: &'a [C],
-    total: i64,
-}
-
-impl<C> Default for Row<'_, C> {
-    fn default() -> Self {
-        Self { genes: &[], counts: &[], total: 0 }
     }
 }
 
