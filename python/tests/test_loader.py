@@ -108,7 +108,7 @@ def test_int32_and_arrays_that_are_not_copies(ds: celltile.Dataset) -> None:
     batch = next(iter(ds.loader(64, dtype="int32")))
     assert batch.X.dtype == np.int32
     base = batch.X.data.base
-    assert base is not None and type(base).__name__ == "BatchMemory"
+    assert base is not None and type(base).__name__ == "SharedMemory"
     assert batch.X.indices.base is base
     batch.X.data *= 2
     batch.X.check_format(full_check=True)

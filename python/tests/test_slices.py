@@ -203,3 +203,34 @@ def test_random_slices_of_many_tiles(big: Path) -> None:
         assert (ds.csr(cells) != whole[cells]).nnz == 0
     one = celltile.open(big, threads=1)
     assert (one.csr(slice(1500, 6500)) != whole[1500:6500]).nnz == 0
+
+
+def test_memory_of_large_results_is_used_again(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    counts = sparse.csr_matrix(rng.integers(0, 4, (3000, 400)).astype(np.int32))
+    anndata = pytest.importorskip("anndata")
+    celltile.write(anndata.AnnData(counts), tmp_path / "ds")
+    ds = celltile.open(tmp_path / "ds")
+    want = ds.csr(np.arange(3000)).copy()
+    first = ds.csr(rng.permutation(3000))
+    assert first.nnz >= 1 << 19
+    second = ds.csr(np.arange(2900))
+    assert not np.shares_memory(first.data, second.data)
+    assert (second != want[:2900]).nnz == 0
+    at = second.data.ctypes.data
+    view = second.data[5:9]
+    before = view.copy()
+    del second
+    # The view keeps the memory, so that the next result takes another.
+    cells = rng.integers(0, 3000, 2900)
+    third = ds.csr(cells)
+    assert third.data.ctypes.data != at
+    np.testing.assert_array_equal(view, before)
+    assert (third != want[cells]).nnz == 0
+    del view
+    fourth = ds.csr(cells[::-1])
+    assert fourth.data.ctypes.data == at
+    assert (fourth != want[cells[::-1]]).nnz == 0
+    # A result outlives its dataset.
+    del ds
+    assert (fourth != want[cells[::-1]]).nnz == 0

@@ -1,5 +1,6 @@
 //! `Dataset`: a dataset, open for reading.
 
+mod kept;
 mod matrix;
 mod obs;
 
@@ -11,6 +12,7 @@ use numpy::PyReadonlyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
+use self::kept::Kept;
 use self::matrix::{Read, read};
 use crate::error::Result;
 use crate::frame;
@@ -28,12 +30,17 @@ type ObsSchema = (Vec<(String, String, String)>, Option<String>);
 pub(crate) struct Dataset {
     how: How,
     opened: PerProcess<celltile::Dataset>,
+    kept: PerProcess<Kept>,
 }
 
 impl Dataset {
     /// The dataset, opened again if this process was forked off the one that opened it.
     pub(crate) fn get(&self) -> Result<Arc<celltile::Dataset>> {
         self.opened.get(|| self.how.open())
+    }
+
+    fn kept(&self) -> Result<Arc<Kept>> {
+        self.kept.get(|| Ok(Kept::default()))
     }
 
     /// How it was opened.
@@ -58,7 +65,7 @@ impl Dataset {
         let how = How::new(location, threads, verify, cache_dir, tile_cache, settings)?;
         let opening = how.clone();
         let dataset = long(py, READING, &Arc::default(), move || opening.open(), |_| Ok(()))?;
-        Ok(Self { how, opened: PerProcess::new(dataset) })
+        Ok(Self { how, opened: PerProcess::new(dataset), kept: PerProcess::new(Kept::default()) })
     }
 
     /// Path or URL, without what a URL may have of secrets.
@@ -181,7 +188,7 @@ impl Dataset {
         gene_map: Option<PyReadonlyArray1<'py, i32>>,
         round_counts: bool,
     ) -> Result<Py<PyAny>> {
-        read(py, self.get()?, Read::Rows(start..stop), float32, gene_map, round_counts)
+        read(py, self.get()?, self.kept()?, Read::Rows(start..stop), float32, gene_map, round_counts)
     }
 
     /// Cells in any order, repeats allowed, as `rows` returns them.
@@ -194,7 +201,15 @@ impl Dataset {
         gene_map: Option<PyReadonlyArray1<'py, i32>>,
         round_counts: bool,
     ) -> Result<Py<PyAny>> {
-        read(py, self.get()?, Read::Gather(matrix::owned(&cells)), float32, gene_map, round_counts)
+        read(
+            py,
+            self.get()?,
+            self.kept()?,
+            Read::Gather(matrix::owned(&cells)),
+            float32,
+            gene_map,
+            round_counts,
+        )
     }
 
     /// Verifies the dataset and lists every fault, as text.

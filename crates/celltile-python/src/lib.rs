@@ -9,6 +9,7 @@ mod error;
 mod long;
 mod per_process;
 mod progress;
+mod shared;
 
 mod frame;
 mod how;

@@ -1,16 +1,18 @@
-//! Cells as arrays: decoded into memory that NumPy then owns.
+//! Cells as arrays: decoded into memory that NumPy arrays then share.
 
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use celltile::{Count, Csr, Dataset, ReadOptions};
-use numpy::{Element, IntoPyArray, PyReadonlyArray1};
+use numpy::{Element, PyReadonlyArray1};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
+use super::kept::{Keep, Kept, Lent};
 use crate::error::Result;
 use crate::long::{READING, long};
+use crate::shared::share;
 
 /// Nonzeros of a local dataset that are decoded without a thread of their own: a few hundredths of a second.
 const QUICK: u64 = 1 << 21;
@@ -46,6 +48,7 @@ impl Read {
 pub(super) fn read(
     py: Python<'_>,
     dataset: Arc<Dataset>,
+    kept: Arc<Kept>,
     what: Read,
     float32: bool,
     gene_map: Option<PyReadonlyArray1<'_, i32>>,
@@ -53,15 +56,16 @@ pub(super) fn read(
 ) -> Result<Py<PyAny>> {
     let gene_map = gene_map.map(|map| owned(&map));
     if float32 {
-        read_as::<f32>(py, dataset, what, gene_map, round_counts)
+        read_as::<f32>(py, dataset, kept, what, gene_map, round_counts)
     } else {
-        read_as::<i32>(py, dataset, what, gene_map, round_counts)
+        read_as::<i32>(py, dataset, kept, what, gene_map, round_counts)
     }
 }
 
-fn read_as<C: Count + Element + Send + 'static>(
+fn read_as<C: Keep + Element + Send + Sync + 'static>(
     py: Python<'_>,
     dataset: Arc<Dataset>,
+    kept: Arc<Kept>,
     what: Read,
     gene_map: Option<Vec<i32>>,
     round_counts: bool,
@@ -76,14 +80,13 @@ fn read_as<C: Count + Element + Send + 'static>(
         if let Some(map) = &gene_map {
             options = options.gene_map(map);
         }
-        let mut out = Csr::<C>::new();
-        what.run(&dataset, &options, &mut out)?;
+        let mut out = Lent::<C>::new(kept.take(), &kept);
+        what.run(&dataset, &options, &mut out.x)?;
         Ok(out)
     };
     // On a thread of its own where it may take long.
-    let Csr { indptr, genes, counts } =
-        if quick { py.detach(work)? } else { long(py, READING, &cancel, work, |_| Ok(()))? };
-    let arrays = (indptr.into_pyarray(py), genes.into_pyarray(py), counts.into_pyarray(py));
+    let out = if quick { py.detach(work)? } else { long(py, READING, &cancel, work, |_| Ok(()))? };
+    let arrays = share(py, Box::new(out), |Lent { x, .. }| (&mut x.indptr, &mut x.genes, &mut x.counts))?;
     Ok(arrays.into_py_any(py)?)
 }
 

@@ -1,8 +1,4 @@
-//! Batches as NumPy arrays that share the batch's memory.
-
-#![allow(unsafe_code, reason = "NumPy arrays over memory that a Python object owns")]
-
-use std::any::Any;
+//! Batches as NumPy arrays that share the batch's memory, which goes back to the loader with the last of them.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,60 +8,27 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType};
 use arrow_schema::DataType;
 use celltile_loader::{Batch, Element};
-use numpy::ndarray::ArrayViewMut1;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::IntoPyArray;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 use crate::error::{Failure, Result};
-use crate::per_process::PerProcess;
-
-/// Owns the memory of a batch's arrays, and gives it back when the last of them is gone. In a forked child it does not:
-/// another thread of the parent may have held the loader's lock at that moment, and will never open it there.
-#[pyclass(frozen, module = "celltile._native")]
-struct BatchMemory {
-    _batch: PerProcess<Box<dyn Any + Send + Sync>>,
-}
+use crate::shared::share;
 
 pub(super) fn of_batch<C>(py: Python<'_>, batch: Batch<C>) -> Result<Bound<'_, PyTuple>>
 where
     C: Element + numpy::Element,
 {
-    let mut batch = Box::new(batch);
+    let batch = Box::new(batch);
     let cells: Vec<i64> = batch.cells().iter().map(|&cell| i64::try_from(cell).unwrap_or(i64::MAX)).collect();
     let totals = batch.totals().map(|totals| totals.to_vec().into_pyarray(py));
     let obs: Vec<Py<PyAny>> =
         batch.obs().iter().map(|column| of_column(py, column)).collect::<Result<_>>()?;
     let lost = batch.lost();
-    let (indptr, genes, counts) = batch.arrays_mut();
-    let indptr = (indptr.as_mut_ptr(), indptr.len());
-    let genes = (genes.as_mut_ptr(), genes.len());
-    let counts = (counts.as_mut_ptr(), counts.len());
-    let owner = Bound::new(py, BatchMemory { _batch: PerProcess::new(batch) })?.into_any();
-    // SAFETY: the arrays are those of the batch that `owner` holds, which nothing in Rust looks at again.
-    let indptr = unsafe { share(indptr, &owner) };
-    // SAFETY: as above.
-    let genes = unsafe { share(genes, &owner) };
-    // SAFETY: as above.
-    let counts = unsafe { share(counts, &owner) };
+    let (indptr, genes, counts) = share(py, batch, Batch::arrays_mut)?;
     Ok((indptr, genes, counts, cells.into_pyarray(py), totals, PyList::new(py, obs)?, lost)
         .into_pyobject(py)?)
-}
-
-/// An array over memory that `owner` keeps as it is.
-///
-/// # Safety
-/// The memory holds so many initialised elements, stays where it is until `owner` is gone, and is reached through the
-/// array only.
-unsafe fn share<'py, T: numpy::Element>(
-    (start, len): (*mut T, usize),
-    owner: &Bound<'py, PyAny>,
-) -> Bound<'py, PyArray1<T>> {
-    // SAFETY: the caller's promise.
-    let view = unsafe { ArrayViewMut1::from_shape_ptr(len, start) };
-    // SAFETY: the caller's promise; NumPy keeps `owner` as the array's base.
-    unsafe { PyArray1::borrow_from_array(&view, owner.clone()) }
 }
 
 /// Values of a column: NaN for missing numbers and booleans, None for missing texts.

@@ -396,11 +396,14 @@ fn join<C: Count>(parts: Vec<Mutex<Csr<C>>>, out: &mut Csr<C>) -> Result<()> {
 fn resize<T: Copy>(buffer: &mut Vec<T>, len: usize, value: T) -> Result<()> {
     if buffer.capacity() < len {
         // New memory comes from the system as zeros: asked for so, nothing is written before the threads that decode do.
+        // Some room, so that the next result of about as many cells finds a place too.
+        let room = len.saturating_add(len / 16);
         *buffer = Vec::new();
-        reserve(buffer, len)?;
+        reserve(buffer, room)?;
         *buffer = Vec::new();
-        *buffer = vec![value; len];
+        *buffer = vec![value; room];
         advise_large(buffer);
+        buffer.truncate(len);
     } else {
         buffer.resize(len, value);
     }
