@@ -167,6 +167,33 @@ impl PlannedInput {
         }
     }
 
+    /// From what a finished dataset says of it; where it was, it does not say.
+    pub(crate) fn of_source(source: &Value, genes: u64) -> Self {
+        let text = |key: &str| source.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let number = |key: &str| source.get(key).and_then(Value::as_u64).unwrap_or(0);
+        let list = |key: &str| source.get(key).cloned().unwrap_or_default();
+        Self {
+            path: text("name"),
+            name: text("name"),
+            bytes: number("bytes"),
+            fingerprint: text("fingerprint"),
+            format: text("format"),
+            matrix: text("matrix"),
+            why: String::new(),
+            encoding: text("encoding"),
+            by_gene: false,
+            dtype: text("dtype"),
+            cells: number("cells"),
+            genes,
+            stored: None,
+            dropped: serde_json::from_value(list("features_dropped")).unwrap_or_default(),
+            notes: Vec::new(),
+            options: serde_json::from_value(list("options")).unwrap_or_default(),
+            metadata: Map::new(),
+            not_carried: serde_json::from_value(list("not_carried")).unwrap_or_default(),
+        }
+    }
+
     /// Bytes of its cells when packed, about.
     pub(crate) fn packed(&self) -> u64 {
         let entries = self.stored.unwrap_or_else(|| self.cells.saturating_mul(self.genes) / 4);

@@ -114,7 +114,7 @@ pub(crate) fn scatter(args: &ScatterArgs, progress: ProgressMode) -> Result<(), 
 }
 
 pub(crate) fn encode(args: &EncodeArgs, progress: ProgressMode) -> Result<(), Failure> {
-    args.stage.run(progress, |stages| stages.encode(args.tiles.range(stages.plan_of().n_tiles())))
+    args.stage.run(progress, |stages| stages.encode(args.tiles.range(stages.n_tiles())))
 }
 
 pub(crate) fn finish(args: &FinishArgs, progress: ProgressMode) -> Result<(), Failure> {
@@ -126,7 +126,7 @@ pub(crate) fn finish(args: &FinishArgs, progress: ProgressMode) -> Result<(), Fa
 }
 
 fn inputs(numbers: Numbers, stages: &Conversions) -> celltile_ingest::Result<Range<usize>> {
-    let range = numbers.range(stages.plan_of().inputs().len() as u64);
+    let range = numbers.range(stages.n_inputs() as u64);
     let number = |n: u64| {
         usize::try_from(n).map_err(|_| celltile_ingest::Error::Options(format!("there is no input {n}")))
     };

@@ -10,12 +10,13 @@ use celltile::obs::{ObsWriter, ObsWritten, write_obs};
 use celltile::storage::Storage;
 use celltile::table::{Categorical, Categories, Codes, Column, Numeric, Table, UNNAMED_INDEX};
 use celltile::{DatasetWriter, Written};
+use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::clean::Duplicates;
 use super::options::{ConvertOptions, Stage};
 use super::placement::Shuffle;
-use super::work::{Counted, Work};
+use super::work::{Counted, Work, clear_temporaries};
 use crate::error::{Error, Result};
 use crate::matrix::Rounding;
 use crate::plan::Plan;
@@ -37,14 +38,18 @@ pub(super) fn finish(
     options.step(Stage::Finish, 0, total)?;
     let mut records = Vec::new();
     let mut written = vec![(0_u64, 0_u64, 0_u64); plan.inputs.len()];
-    for tile in 0..plan.n_tiles() {
-        let (record, shares) = work.read_tile(tile).map_err(|error| match error {
+    let read = |tile: u64| {
+        work.read_tile(tile).map_err(|error| match error {
             Error::Dataset(error) if error.is_not_found() => Error::Options(format!(
                 "tile {tile} is not encoded yet: celltile encode --tiles {tile}:{}",
                 tile + 1
             )),
             error => error,
-        })?;
+        })
+    };
+    let tiles: Vec<Result<_>> = (0..plan.n_tiles()).into_par_iter().map(read).collect();
+    for tile in tiles {
+        let (record, shares) = tile?;
         for (input, cells, nonzeros, sum) in shares {
             if let Some(all) = written.get_mut(input) {
                 all.0 += cells;
@@ -66,7 +71,7 @@ pub(super) fn finish(
             });
         }
     }
-    work.clear_temporaries()?;
+    clear_temporaries(work.storage.as_ref())?;
     let storage = Arc::clone(&work.storage);
     let mut writer = DatasetWriter::of_tiles(storage, order.len() as u64, &options.writing(), records)?;
     genes(&mut writer, plan, order)?;

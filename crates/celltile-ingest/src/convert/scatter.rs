@@ -45,6 +45,7 @@ pub(super) struct PartIndex {
     /// Number of its first cell in the input.
     pub(super) first_cell: u64,
     pub(super) cells: u64,
+    /// All of its buckets, or those that were asked for.
     pub(super) buckets: Vec<BucketIndex>,
 }
 
@@ -52,7 +53,7 @@ pub(super) struct PartIndex {
 pub(super) struct BucketIndex {
     pub(super) cells: u64,
     offset: u64,
-    pub(super) length: u64,
+    length: u64,
     crc: u32,
 }
 
@@ -186,24 +187,47 @@ impl<'a> Scatter<'a> {
     }
 }
 
-/// What is where of an input.
-pub(super) fn read_index(work: &Work, plan: &Plan, input: usize) -> Result<Vec<PartIndex>> {
+/// A part that is being written when something else fails is waited for: nobody writes on after the conversion has ended.
+impl Drop for Scatter<'_> {
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
+}
+
+/// Cells and bytes of each bucket, in all parts.
+pub(super) type BucketTotals = Vec<(u64, u64)>;
+
+/// What is where of an input, for some of the buckets; what all of them hold is added to `totals`.
+pub(super) fn read_index(
+    work: &Work,
+    plan: &Plan,
+    input: usize,
+    window: &Range<usize>,
+    totals: &mut BucketTotals,
+) -> Result<Vec<PartIndex>> {
     let bytes = work.read_scattered(input)?;
-    let parse = || {
+    let mut parse = || {
         let mut rest = bytes.strip_prefix(MAGIC)?;
         let parts = from_leb128(&mut rest)?;
-        let buckets = from_leb128(&mut rest)?;
+        let buckets = usize::try_from(from_leb128(&mut rest)?).ok().filter(|n| *n <= bytes.len())?;
+        if totals.len() < buckets {
+            totals.resize(buckets, (0, 0));
+        }
         let mut index = Vec::new();
         let mut first_cell = 0_u64;
         for _ in 0..parts {
             let cells = from_leb128(&mut rest)?;
             let mut part = PartIndex { first_cell, cells, buckets: Vec::new() };
             let (mut offset, mut sum) = (0_u64, 0_u64);
-            for _ in 0..buckets {
+            for (bucket, (all_cells, all_bytes)) in totals.iter_mut().enumerate().take(buckets) {
                 let (cells, length) = (from_leb128(&mut rest)?, from_leb128(&mut rest)?);
                 let (crc, after) = rest.split_first_chunk::<4>()?;
                 rest = after;
-                part.buckets.push(BucketIndex { cells, offset, length, crc: u32::from_le_bytes(*crc) });
+                if window.contains(&bucket) {
+                    part.buckets.push(BucketIndex { cells, offset, length, crc: u32::from_le_bytes(*crc) });
+                }
+                *all_cells = all_cells.checked_add(cells)?;
+                *all_bytes = all_bytes.checked_add(length)?;
                 offset = offset.checked_add(length)?;
                 sum = sum.checked_add(cells)?;
             }
@@ -219,7 +243,7 @@ pub(super) fn read_index(work: &Work, plan: &Plan, input: usize) -> Result<Vec<P
     })
 }
 
-/// Takes up the cells of a bucket in a part.
+/// Takes up the cells of a bucket in a part; `bucket` counts those that its index holds.
 pub(super) fn read_segment(
     work: &Work,
     offset: u64,

@@ -1,10 +1,11 @@
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use celltile::Manifest;
 use celltile::storage::Storage;
 use celltile::writer::prepare;
+use rayon::prelude::*;
 use serde_json::Value;
 
 use super::apart;
@@ -16,7 +17,7 @@ use super::order;
 use super::pass::{Room, Todo, check_memory, pass};
 use super::summary::Summary;
 use super::supply::{Cache, Supply};
-use super::work::{Counted, Work};
+use super::work::{Counted, Work, clear_temporaries};
 use crate::error::{Error, Result};
 use crate::plan::{Plan, PlannedInput};
 use crate::source::SourceOptions;
@@ -122,29 +123,33 @@ fn run(plan: &Plan, work: &Work, options: &ConvertOptions) -> Result<Summary> {
     Ok(summary)
 }
 
+/// What was counted of each input; the totals of genes of all inputs together are in the first.
 fn read_counts(plan: &Plan, work: &Work) -> Result<Vec<Counted>> {
+    let sums = Mutex::new(Vec::new());
     let read = |input: usize| {
-        work.read_count(input).map_err(|error| match error {
+        let mut counted = work.read_count(input).map_err(|error| match error {
             Error::Dataset(error) if error.is_not_found() => Error::Options(format!(
                 "input {input} is not counted yet: celltile count --inputs {input}:{}",
                 input + 1
             )),
             error => error,
-        })
-    };
-    let mut all = Vec::with_capacity(plan.inputs.len());
-    for input in 0..plan.inputs.len() {
-        let mut counted = read(input)?;
-        if input > 0 {
-            // The totals of all inputs together are in the first.
-            let totals = std::mem::take(&mut counted.totals);
-            if let Some(Counted { totals: sums, .. }) = all.first_mut() {
-                for (sum, more) in sums.iter_mut().zip(totals) {
-                    *sum = sum.saturating_add(more);
-                }
+        })?;
+        let totals = std::mem::take(&mut counted.totals);
+        let mut sums = sums.lock().unwrap_or_else(PoisonError::into_inner);
+        if sums.is_empty() {
+            *sums = totals;
+        } else {
+            for (sum, more) in sums.iter_mut().zip(totals) {
+                *sum = more.saturating_add(*sum);
             }
         }
-        all.push(counted);
+        Ok(counted)
+    };
+    // In order, so that the first that is missing is the one told.
+    let all: Vec<Result<Counted>> = (0..plan.inputs.len()).into_par_iter().map(read).collect();
+    let mut all: Vec<Counted> = all.into_iter().collect::<Result<_>>()?;
+    if let Some(first) = all.first_mut() {
+        first.totals = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     }
     Ok(all)
 }
@@ -164,14 +169,22 @@ fn gene_order(plan: &Plan, work: &Work, counted: &[Counted]) -> Result<Vec<i32>>
 
 /// A conversion in stages that any machine can run, each as often as it takes; they share the inputs and the output.
 pub struct Stages {
-    plan: Plan,
-    work: Work,
+    state: State,
     options: ConvertOptions,
+}
+
+enum State {
+    Begun(Box<Plan>, Work),
+    /// Nothing is left to do, but to clear away what is still there.
+    Finished(Manifest, Arc<dyn Storage>, Option<Work>),
 }
 
 impl std::fmt::Debug for Stages {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stages").field("plan", &self.plan).finish_non_exhaustive()
+        match &self.state {
+            State::Begun(plan, _) => f.debug_tuple("Stages").field(plan).finish(),
+            State::Finished(..) => f.write_str("Stages(finished)"),
+        }
     }
 }
 
@@ -245,7 +258,7 @@ impl Stages {
     }
 
     /// The conversion that was begun in a storage. Of the options only memory, threads, the place of what is put aside and
-    /// how inputs are opened count: the rest is the plan's.
+    /// how inputs are opened count: the rest is the plan's. Where it is finished, no stage has anything left to do.
     ///
     /// # Errors
     ///
@@ -255,26 +268,57 @@ impl Stages {
         sources: &SourceOptions,
         options: &ConvertOptions,
     ) -> Result<Self> {
-        let Some(plan) = Work::load_plan(storage.as_ref())? else {
-            let place = storage.locate("");
-            return Err(Error::Options(if storage.size(celltile::keys::MANIFEST).is_ok() {
-                format!("{place}: the dataset is finished")
-            } else {
-                format!("{place}: no conversion was begun here: celltile plan begins one")
-            }));
-        };
         let mut options = options.clone();
-        plan.settings.apply(&mut options)?;
-        options.inputs_remote = sources.remote.clone();
-        options.openers.clone_from(&sources.openers);
-        let lock = Lock::take(storage.as_ref(), Others::Stages)?;
-        let work = Work::new(storage, &plan, &options, lock)?;
-        Ok(Self { plan, work, options })
+        let plan = Work::load_plan(storage.as_ref())?;
+        let finished = match Manifest::read(storage.as_ref()) {
+            Ok(manifest) => Some(manifest),
+            Err(_) if plan.is_some() => None,
+            Err(celltile::Error::NotADataset { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let state = match (plan, finished) {
+            // The process that finished it died before it had cleared away.
+            (Some(plan), Some(manifest)) if made_by(&manifest).is_some_and(|made| made == plan.digest()) => {
+                let work = Work::new(Arc::clone(&storage), &plan, &options, None)?;
+                State::Finished(manifest, storage, Some(work))
+            }
+            (Some(plan), _) => {
+                plan.settings.apply(&mut options)?;
+                options.inputs_remote = sources.remote.clone();
+                options.openers.clone_from(&sources.openers);
+                let lock = Lock::take(storage.as_ref(), Others::Stages)?;
+                let work = Work::new(storage, &plan, &options, lock)?;
+                State::Begun(Box::new(plan), work)
+            }
+            (None, Some(manifest)) if made_by(&manifest).is_some() => {
+                State::Finished(manifest, storage, None)
+            }
+            (None, found) => {
+                let place = storage.locate("");
+                return Err(Error::Options(if found.is_some() {
+                    format!("{place}: there is a dataset, which does not say how it was converted")
+                } else {
+                    format!("{place}: no conversion was begun here: celltile plan begins one")
+                }));
+            }
+        };
+        Ok(Self { state, options })
     }
 
-    /// The plan.
-    pub fn plan_of(&self) -> &Plan {
-        &self.plan
+    /// How many inputs there are.
+    pub fn n_inputs(&self) -> usize {
+        match &self.state {
+            State::Begun(plan, _) => plan.inputs.len(),
+            State::Finished(manifest, ..) => sources(manifest).len(),
+        }
+    }
+
+    /// How many tiles there are, or will be.
+    pub fn n_tiles(&self) -> u64 {
+        match &self.state {
+            State::Begun(plan, _) => plan.n_tiles(),
+            State::Finished(manifest, ..) => manifest.n_tiles(),
+        }
     }
 
     /// Checks the cells of some inputs and adds up their genes. Those that are counted already are left alone.
@@ -283,13 +327,15 @@ impl Stages {
     ///
     /// As [`convert`].
     pub fn count(&self, inputs: Range<usize>) -> Result<()> {
-        let there = self.work.counted()?;
-        self.each(inputs, &there, Todo { count: true, scatter: false, keep: false })
+        let State::Begun(plan, work) = &self.state else { return Ok(()) };
+        let todo = Todo { count: true, scatter: false, keep: false };
+        self.each(plan, work, inputs, &work.counted()?, todo)
     }
 
     /// Whether cells have to be scattered.
     pub fn needs_scatter(&self) -> bool {
-        self.plan.joining.shuffle.is_some() || self.plan.inputs.iter().any(PlannedInput::transposed)
+        let State::Begun(plan, _) = &self.state else { return false };
+        plan.joining.shuffle.is_some() || plan.inputs.iter().any(PlannedInput::transposed)
     }
 
     /// Puts the cells of some inputs aside, where the order of the dataset asks for it.
@@ -298,15 +344,16 @@ impl Stages {
     ///
     /// As [`convert`].
     pub fn scatter(&self, inputs: Range<usize>) -> Result<()> {
+        let State::Begun(plan, work) = &self.state else { return Ok(()) };
         if !self.needs_scatter() {
             return Ok(());
         }
-        let there = self.work.scattered()?;
-        self.each(inputs, &there, Todo { count: false, scatter: true, keep: false })
+        let todo = Todo { count: false, scatter: true, keep: false };
+        self.each(plan, work, inputs, &work.scattered()?, todo)
     }
 
-    fn each(&self, inputs: Range<usize>, there: &[u64], todo: Todo) -> Result<()> {
-        let (plan, work, options) = (&self.plan, &self.work, &self.options);
+    fn each(&self, plan: &Plan, work: &Work, inputs: Range<usize>, there: &[u64], todo: Todo) -> Result<()> {
+        let options = &self.options;
         let n = plan.inputs.len();
         if inputs.end > n || inputs.start > inputs.end {
             return Err(Error::Options(format!("inputs {}:{}: there are {n}", inputs.start, inputs.end)));
@@ -336,7 +383,7 @@ impl Stages {
     ///
     /// As [`convert`]; [`Error::Options`] if an earlier stage is not complete.
     pub fn encode(&self, tiles: Range<u64>) -> Result<()> {
-        let (plan, work, options) = (&self.plan, &self.work, &self.options);
+        let (State::Begun(plan, work), options) = (&self.state, &self.options) else { return Ok(()) };
         let n = plan.n_tiles();
         if tiles.end > n || tiles.start > tiles.end {
             return Err(Error::Options(format!("tiles {}:{}: there are {n}", tiles.start, tiles.end)));
@@ -363,14 +410,22 @@ impl Stages {
         })
     }
 
-    /// Writes genes, obs and the manifest, and clears away what the stages left.
+    /// Writes genes, obs and the manifest, and clears away what the stages left. Done before, it only says so.
     ///
     /// # Errors
     ///
     /// As [`convert`]; [`Error::Options`] if an earlier stage is not complete.
     pub fn finish(&self) -> Result<Summary> {
-        let (plan, work, options) = (&self.plan, &self.work, &self.options);
         let started = Instant::now();
+        let (plan, work, options) = match &self.state {
+            State::Begun(plan, work) => (plan.as_ref(), work, &self.options),
+            State::Finished(manifest, storage, work) => {
+                clear_temporaries(storage.as_ref())?;
+                work.as_ref().map_or(Ok(()), Work::clear)?;
+                storage.remove_folder(celltile::keys::WORK)?;
+                return Ok(finished(manifest, None));
+            }
+        };
         on_threads(options, || {
             let counted = read_counts(plan, work)?;
             let order = gene_order(plan, work, &counted)?;
@@ -384,32 +439,56 @@ impl Stages {
     }
 }
 
+/// The plan that a dataset was made by, if it was converted.
+fn made_by(manifest: &Manifest) -> Option<String> {
+    let metadata = manifest.metadata();
+    Some(metadata.get("celltile")?.get("conversion")?.get("plan")?.as_str()?.to_owned())
+}
+
+/// What a dataset says of its inputs.
+fn sources(manifest: &Manifest) -> Vec<Value> {
+    let metadata = manifest.metadata();
+    let sources = metadata.get("celltile").and_then(|ours| ours.get("sources")).and_then(Value::as_array);
+    sources.cloned().unwrap_or_default()
+}
+
+/// What the conversion of a finished dataset did, by its plan or, without one, by what it says of its inputs.
+fn finished(manifest: &Manifest, plan: Option<&Plan>) -> Summary {
+    let sources = sources(manifest);
+    let counted: Vec<Counted> = sources.iter().map(Counted::of_source).collect();
+    let (tiles, bytes) = (manifest.n_tiles(), manifest.bytes());
+    let mut summary = match plan {
+        Some(plan) => Summary::new(plan, &counted, tiles, bytes),
+        None => {
+            let inputs: Vec<PlannedInput> =
+                sources.iter().map(|source| PlannedInput::of_source(source, manifest.n_genes)).collect();
+            Summary::of_inputs(&inputs, &counted, manifest.n_genes, tiles, bytes)
+        }
+    };
+    summary.was_complete = true;
+    summary
+}
+
 /// The dataset is there already: if it is this plan's, nothing is left to do but to clear away.
 fn complete(plan: &Plan, storage: &Arc<dyn Storage>, work: &Work) -> Result<Summary> {
     let manifest = Manifest::read(storage.as_ref())?;
-    let metadata = manifest.metadata();
-    let ours = metadata.get("celltile");
-    let conversion = ours.and_then(|ours| ours.get("conversion"));
     let place = storage.locate("");
-    let Some(stored) = conversion.and_then(|c| c.get("plan")).and_then(Value::as_str) else {
+    let Some(made) = made_by(&manifest) else {
         return Err(Error::Options(format!(
             "{place}: there is a dataset, which does not say how it was converted"
         )));
     };
-    if stored != plan.digest() {
+    if made != plan.digest() {
+        let metadata = manifest.metadata();
+        let conversion = metadata.get("celltile").and_then(|ours| ours.get("conversion"));
         let before = conversion.and_then(|c| c.get("essence")).cloned().unwrap_or_default();
-        let sources = ours.and_then(|ours| ours.get("sources")).cloned().unwrap_or_default();
-        let differences = plan.differences_from(&before, &sources);
+        let differences = plan.differences_from(&before, &sources(&manifest).into());
         return Err(Error::Options(format!(
             "{place}: there is a finished dataset of another conversion:\n  {}",
             differences.join("\n  ")
         )));
     }
-    work.clear_temporaries()?;
+    clear_temporaries(storage.as_ref())?;
     work.clear()?;
-    let sources = ours.and_then(|ours| ours.get("sources")).and_then(Value::as_array);
-    let counted: Vec<Counted> = sources.into_iter().flatten().map(Counted::of_source).collect();
-    let mut summary = Summary::new(plan, &counted, manifest.n_tiles(), manifest.bytes());
-    summary.was_complete = true;
-    Ok(summary)
+    Ok(finished(&manifest, Some(plan)))
 }

@@ -76,8 +76,18 @@ pub struct InputSummary {
 
 impl Summary {
     pub(super) fn new(plan: &Plan, counted: &[Counted], tiles: u64, tile_bytes: u64) -> Self {
-        let inputs: Vec<InputSummary> = plan
-            .inputs
+        let notes = plan.notes.clone();
+        Self { notes, ..Self::of_inputs(&plan.inputs, counted, plan.n_genes(), tiles, tile_bytes) }
+    }
+
+    pub(super) fn of_inputs(
+        planned: &[PlannedInput],
+        counted: &[Counted],
+        genes: u64,
+        tiles: u64,
+        tile_bytes: u64,
+    ) -> Self {
+        let inputs: Vec<InputSummary> = planned
             .iter()
             .zip(counted)
             .map(|(input, counted)| InputSummary {
@@ -91,11 +101,10 @@ impl Summary {
             .collect();
         let all = |of: fn(&InputSummary) -> u64| inputs.iter().map(of).fold(0, u64::saturating_add);
         let found = |of: fn(&Counted) -> u64| counted.iter().map(of).fold(0, u64::saturating_add);
-        let first =
-            |of: fn(&PlannedInput) -> &String| plan.inputs.first().map(of).cloned().unwrap_or_default();
+        let first = |of: fn(&PlannedInput) -> &String| planned.first().map(of).cloned().unwrap_or_default();
         let mut features_dropped: Vec<String> = Vec::new();
         let mut not_carried: Vec<NotCarried> = Vec::new();
-        for input in &plan.inputs {
+        for input in planned {
             for dropped in &input.dropped {
                 if !features_dropped.contains(dropped) {
                     features_dropped.push(dropped.clone());
@@ -116,8 +125,8 @@ impl Summary {
             dtype: first(|input| &input.dtype),
             features_dropped,
             not_carried,
-            cells: plan.cells(),
-            genes: plan.n_genes(),
+            cells: planned.iter().map(|input| input.cells).fold(0, u64::saturating_add),
+            genes,
             nonzeros: all(|input| input.nonzeros),
             sum: all(|input| input.sum),
             tiles,
@@ -126,7 +135,7 @@ impl Summary {
             unsorted_cells: found(|counted| counted.findings.unsorted),
             zeros_dropped: found(|counted| counted.findings.zeros),
             repeated_summed: found(|counted| counted.findings.repeated),
-            notes: plan.notes.clone(),
+            notes: Vec::new(),
             cells_read_twice: 0,
             was_complete: false,
             time: Duration::ZERO,

@@ -10,10 +10,13 @@ use super::cells::Input;
 use super::options::ConvertOptions;
 use super::packed::{Packed, unpack};
 use super::placement::Shuffle;
-use super::scatter::{PartIndex, Segment, read_index, read_segment};
+use super::scatter::{BucketIndex, BucketTotals, PartIndex, Segment, read_index, read_segment};
 use super::work::Work;
 use crate::error::{Error, Result};
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedInput};
+
+/// What is where of inputs, and what each bucket holds together.
+type Found = (Vec<(usize, Vec<PartIndex>)>, BucketTotals);
 
 /// Shuffled cells that a thread unpacks at a time.
 const UNPACKED: usize = 128;
@@ -39,7 +42,13 @@ pub(super) struct Supply<'a> {
     cache: Cache,
     /// Whether the cache holds all cells.
     whole: bool,
+    /// Number of each input's first cell among those of all inputs.
+    offsets: Vec<u64>,
     scattered: Vec<Option<Vec<PartIndex>>>,
+    /// The buckets that the indices of parts hold: all of them would take more memory than cells, where inputs and buckets
+    /// are many.
+    window: Range<usize>,
+    totals: BucketTotals,
     bucket: Option<Bucket>,
     open: Option<Input>,
     /// Cells that were read from an input once more.
@@ -66,23 +75,63 @@ impl<'a> Supply<'a> {
         cache: Cache,
         whole: bool,
     ) -> Result<Self> {
-        let mut scattered: Vec<Option<Vec<PartIndex>>> = plan.inputs.iter().map(|_| None).collect();
+        let mut first = 0_u64;
+        let mut offsets = Vec::with_capacity(plan.inputs.len());
+        for input in &plan.inputs {
+            offsets.push(first);
+            first = first.saturating_add(input.cells);
+        }
+        let mut supply = Self {
+            plan,
+            options,
+            work,
+            cache,
+            whole,
+            offsets,
+            scattered: plan.inputs.iter().map(|_| None).collect(),
+            window: 0..0,
+            totals: Vec::new(),
+            bucket: None,
+            open: None,
+            read_again: 0,
+        };
         if !whole {
-            let there = work.scattered()?;
-            let read = |input: u64| {
-                let input = usize::try_from(input).unwrap_or(usize::MAX);
-                Ok((input, read_index(work, plan, input)?))
-            };
-            let indices: Vec<Result<(usize, Vec<PartIndex>)>> =
-                there.into_par_iter().filter(|input| *input < plan.inputs.len() as u64).map(read).collect();
-            for found in indices {
-                let (input, index) = found?;
-                if let Some(place) = scattered.get_mut(input) {
-                    *place = Some(index);
+            supply.look_up(0)?;
+        }
+        Ok(supply)
+    }
+
+    /// Reads what is where of a bucket and of as many after it as may be held.
+    fn look_up(&mut self, bucket: usize) -> Result<()> {
+        let packed = self.plan.inputs.iter().map(PlannedInput::packed).fold(0, u64::saturating_add);
+        let parts = packed / self.work.layout.part_bytes.max(1) + self.plan.inputs.len() as u64;
+        let room = self.options.memory / 16 / size_of::<BucketIndex>() as u64;
+        let buckets = usize::try_from(room / parts.max(1)).unwrap_or(usize::MAX).max(1);
+        self.window = bucket..bucket.saturating_add(buckets);
+        let (window, plan, work) = (&self.window, self.plan, self.work);
+        let there = work.scattered()?.into_par_iter().filter_map(|input| usize::try_from(input).ok());
+        let there = there.filter(|input| *input < plan.inputs.len());
+        let found = there
+            .try_fold(Found::default, |(mut indices, mut totals), input| {
+                indices.push((input, read_index(work, plan, input, window, &mut totals)?));
+                Ok((indices, totals))
+            })
+            .try_reduce(Found::default, |(mut indices, mut totals), (more, more_totals)| {
+                indices.extend(more);
+                totals.resize(totals.len().max(more_totals.len()), (0, 0));
+                for (total, more) in totals.iter_mut().zip(more_totals) {
+                    *total = (total.0.saturating_add(more.0), total.1.saturating_add(more.1));
                 }
+                Ok::<_, Error>((indices, totals))
+            });
+        let (indices, totals) = found?;
+        for (input, index) in indices {
+            if let Some(place) = self.scattered.get_mut(input) {
+                *place = Some(index);
             }
         }
-        Ok(Self { plan, options, work, cache, whole, scattered, bucket: None, open: None, read_again: 0 })
+        self.totals = totals;
+        Ok(())
     }
 
     /// The cells at these places of the dataset.
@@ -222,37 +271,34 @@ impl<'a> Supply<'a> {
             self.bucket = Some(Bucket { number: 0, first: 0, segments, order, loaded });
             return Ok(());
         }
-        let all = self.scattered.iter().enumerate();
-        if let Some((missing, _)) = all.clone().find(|(_, index)| index.is_none()) {
+        if let Some(missing) = self.scattered.iter().position(Option::is_none) {
             return Err(Error::Options(format!("input {missing} is not scattered yet")));
         }
+        let (mut first, mut number) = (0_u64, 0_usize);
+        let bytes = loop {
+            let Some(&(cells, bytes)) = self.totals.get(number) else {
+                return Err(Error::Options(format!("no cell is at place {place}")));
+            };
+            if place < first + cells {
+                break bytes;
+            }
+            (first, number) = (first + cells, number + 1);
+        };
+        let room = (self.options.memory / 3).max(1);
+        // The old one goes before the new one comes.
+        self.bucket = None;
+        if !self.window.contains(&number) {
+            self.look_up(number)?;
+        }
+        let all = self.scattered.iter().enumerate();
         let parts: Vec<(usize, usize, &PartIndex)> = all
             .flat_map(|(input, index)| {
                 index.iter().flatten().enumerate().map(move |(part, index)| (input, part, index))
             })
             .collect();
-        let (mut first, mut number) = (0_u64, 0_usize);
-        let buckets = parts.first().map_or(0, |(_, _, index)| index.buckets.len());
-        let of = |bucket: usize| parts.iter().filter_map(move |(_, _, index)| index.buckets.get(bucket));
-        loop {
-            let cells: u64 = of(number).map(|bucket| bucket.cells).sum();
-            if place < first + cells {
-                break;
-            }
-            (first, number) = (first + cells, number + 1);
-            if number >= buckets {
-                return Err(Error::Options(format!("no cell is at place {place}")));
-            }
-        }
-        let bytes: u64 = of(number).map(|bucket| bucket.length).sum();
-        let room = (self.options.memory / 3).max(1);
-        // The old one goes before the new one comes.
-        self.bucket = None;
-        let offsets: Vec<u64> =
-            (0..self.plan.inputs.len()).map(|input| self.plan.first_cell(input)).collect();
         let read = |&(input, part, index): &(usize, usize, &PartIndex)| {
-            let offset = offsets.get(input).copied().unwrap_or(0);
-            read_segment(self.work, offset, input, part, index, number)
+            let offset = self.offsets.get(input).copied().unwrap_or(0);
+            read_segment(self.work, offset, input, part, index, number - self.window.start)
         };
         let passes = bytes.div_ceil(room);
         if passes <= 1 {
@@ -308,7 +354,7 @@ impl<'a> Supply<'a> {
     fn cached(&mut self) -> Vec<Segment> {
         let mut segments = Vec::new();
         for (input, parts) in std::mem::take(&mut self.cache) {
-            let offset = self.plan.first_cell(input);
+            let offset = self.offsets.get(input).copied().unwrap_or(0);
             for (first, packed) in parts {
                 let first = offset + first;
                 let numbers = (first..first + packed.cells() as u64).collect();

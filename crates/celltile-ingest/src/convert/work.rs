@@ -277,18 +277,6 @@ impl Work {
         unsealed(&bytes).map(<[u8]>::to_vec).ok_or_else(|| damaged(self.storage.as_ref(), &key))
     }
 
-    /// Removes what processes that were killed in the middle of a write left among the dataset's files.
-    pub(super) fn clear_temporaries(&self) -> Result<()> {
-        for folder in ["", keys::TILES, keys::OBS] {
-            for entry in self.storage.list(folder)? {
-                if entry.kind == EntryKind::Temporary {
-                    self.storage.remove(&entry.key)?;
-                }
-            }
-        }
-        Ok(())
-    }
-
     /// Removes all that was left.
     pub(super) fn clear(&self) -> Result<()> {
         if !self.spill_folder.starts_with(keys::WORK) {
@@ -298,6 +286,18 @@ impl Work {
         self.storage.remove(PLAN)?;
         Ok(self.storage.remove_folder(keys::WORK)?)
     }
+}
+
+/// Removes what processes that were killed in the middle of a write left among a dataset's files.
+pub(super) fn clear_temporaries(storage: &dyn Storage) -> Result<()> {
+    for folder in ["", keys::TILES, keys::OBS] {
+        for entry in storage.list(folder)? {
+            if entry.kind == EntryKind::Temporary {
+                storage.remove(&entry.key)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 pub(super) fn damaged(storage: &dyn Storage, key: &str) -> Error {

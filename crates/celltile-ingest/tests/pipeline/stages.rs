@@ -60,7 +60,14 @@ fn test_stages_make_the_dataset_that_convert_makes() {
             (summary.cells, summary.sum, &summary.inputs)
         );
         assert!(files(&whole) == files(&storage));
-        assert!(stages(&inputs, &storage).unwrap_err().to_string().contains("finished"));
+        // Every stage may run twice, the last one too.
+        run(&|s| s.count(0..3)).unwrap();
+        run(&|s| s.scatter(0..3)).unwrap();
+        run(&|s| s.encode(0..19)).unwrap();
+        let again = stages(&inputs, &storage).unwrap().finish().unwrap();
+        assert!(again.was_complete && !finished.was_complete);
+        assert_eq!((again.cells, again.nonzeros, again.sum), (summary.cells, summary.nonzeros, summary.sum));
+        assert!(files(&whole) == files(&storage));
     }
 }
 
@@ -92,4 +99,30 @@ fn test_counts_that_changed_between_stages_are_seen() {
     stages.encode(0..6).unwrap();
     let error = stages.finish().unwrap_err().to_string();
     assert!(error.contains("memory/1: has changed"), "{error}");
+}
+
+#[test]
+fn test_a_finish_that_dies_anywhere_is_run_again() {
+    use crate::resume::Dying;
+    let inputs = Inputs::new([Input::random(1, 30, names("g", 9)), Input::random(2, 30, names("g", 9))]);
+    let (whole, _) = inputs.converted(&options());
+    let whole = files(&whole);
+    let mut stops = 0;
+    for at in 0.. {
+        let storage = MemoryStorage::new();
+        begin(&inputs, &storage, &options());
+        let at_work = stages(&inputs, &storage).unwrap();
+        at_work.count(0..2).unwrap();
+        at_work.encode(0..6).unwrap();
+        let dying = Arc::new(Dying::new(&storage, at));
+        let done = Stages::open(dying, &inputs.source(), &options()).unwrap().finish().is_ok();
+        stages(&inputs, &storage).unwrap().finish().unwrap();
+        assert!(files(&storage) == whole, "died at write {at}");
+        stages(&inputs, &storage).unwrap().finish().unwrap();
+        if done {
+            break;
+        }
+        stops += 1;
+    }
+    assert!(stops > 10, "{stops}");
 }
