@@ -6,6 +6,7 @@
 //! what it can, so that most inputs are read once.
 
 mod apart;
+mod append;
 mod beneath;
 mod cells;
 mod clean;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 use celltile::storage::Storage;
 
+pub use append::{append, merge};
 pub use clean::Duplicates;
 pub use in_place::append_in_place;
 pub use options::{ConvertOptions, Progress, Stage};

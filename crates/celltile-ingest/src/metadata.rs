@@ -12,18 +12,24 @@ pub(crate) struct Origin {
     pub(crate) element: Option<Element>,
     /// What the source had and the dataset does not carry.
     pub(crate) not_carried: Vec<NotCarried>,
+    /// The column of obs that says which input a cell is from.
+    pub(crate) source_column: Option<String>,
 }
 
 impl Origin {
     /// Reads it from a manifest's `metadata`. What is not there, or not understood, is unknown.
     pub(crate) fn of(metadata: &Map<String, Value>) -> Self {
-        let Some(source) = metadata.get("celltile").and_then(|celltile| celltile.get("source")) else {
-            return Self::default();
+        let ours = metadata.get("celltile");
+        let column = ours.and_then(|ours| ours.get("conversion")?.get("source_column")?.as_str());
+        let source_column = column.map(str::to_owned);
+        let Some(source) = ours.and_then(|ours| ours.get("source")) else {
+            return Self { source_column, ..Self::default() };
         };
         let not_carried = source.get("not_carried").and_then(Value::as_array);
         Self {
             element: source.get("dtype").and_then(Value::as_str).and_then(Element::from_name),
             not_carried: not_carried.into_iter().flatten().filter_map(part).collect(),
+            source_column,
         }
     }
 }

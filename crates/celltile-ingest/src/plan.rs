@@ -7,6 +7,7 @@ mod joining;
 mod look;
 mod report;
 mod settings;
+mod sourced;
 
 use std::sync::{Arc, OnceLock};
 
@@ -312,7 +313,11 @@ impl Plan {
     pub(crate) fn obs_of(&self, input: usize, options: &ConvertOptions) -> Result<Table> {
         let obs = match &self.opened {
             Some(opened) => opened.obs.clone(),
-            None => self.open(input, options)?.obs()?,
+            None => {
+                let source = self.open(input, options)?;
+                let name = self.inputs.get(input).map(|input| input.name.as_str()).unwrap_or_default();
+                sourced::with_source(source.obs()?, source.as_ref(), name, &self.joining)?
+            }
         };
         match self.union()? {
             None => Ok(obs),

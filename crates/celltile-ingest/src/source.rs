@@ -37,6 +37,7 @@ pub use not_carried::NotCarried;
 pub use table::TextTable;
 pub use tenx::TenxSource;
 pub use tiles::TilesSource;
+pub(crate) use tiles::gene_ids;
 
 /// What there is to know about a source before its cells are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,6 +147,11 @@ pub trait Source: Send + Sync {
 
     /// Identifiers of the genes, in the source's order, where the kind of input keeps them apart from names (10x).
     fn gene_ids(&self) -> Option<&StringColumn> {
+        None
+    }
+
+    /// The column of obs that says which input a cell is from, of a dataset that was made of several.
+    fn source_column(&self) -> Option<&str> {
         None
     }
 

@@ -34,6 +34,25 @@ impl Inputs {
     }
 }
 
+/// What to do where the output is not empty.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Existing {
+    /// Replace a dataset that is there already, or begin anew what was begun; a manifest goes first.
+    #[arg(long, conflicts_with = "resume")]
+    overwrite: bool,
+    /// Go on with what was stopped or killed; begin it if there is nothing, and leave it alone if it is finished.
+    #[arg(long)]
+    resume: bool,
+}
+
+impl Existing {
+    /// Sets the options that say so.
+    pub(crate) fn tell(self, options: &mut ConvertOptions) {
+        options.writer.overwrite = self.overwrite;
+        options.resume = self.resume;
+    }
+}
+
 /// How several inputs become one dataset.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Joining")]
@@ -95,6 +114,7 @@ impl JoiningArgs {
                 DuplicateGenesArg::Suffix => DuplicateGenes::Suffix,
             },
             source_column: self.source_column.clone(),
+            continued_source: None,
             shuffle: self.shuffle.then_some(self.seed),
         }
     }

@@ -1,13 +1,15 @@
 //! `celltile append` and `celltile merge`: datasets and more cells -> a new dataset.
 
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use celltile::Dataset;
-use celltile_ingest::convert::{GeneOrderFrom, Summary, append_in_place, convert_files};
+use celltile::storage::Storage;
+use celltile_ingest::Error;
+use celltile_ingest::convert::{self, ConvertOptions, Summary, append_in_place};
 use celltile_ingest::plan::{InputName, find_inputs};
+use celltile_ingest::source::SourceOptions;
 
-use crate::args::conversion::{Conversion, place, told};
+use crate::args::conversion::{Conversion, Existing, place, told};
 use crate::failure::Failure;
 use crate::ui::{ProgressMode, Stages};
 
@@ -50,12 +52,8 @@ struct Making {
     /// The folder or URL to write the new dataset to.
     #[arg(short, long, value_name = "DATASET")]
     output: Option<PathBuf>,
-    /// Replace a dataset that is there already; its manifest goes first.
-    #[arg(long, conflicts_with = "resume")]
-    overwrite: bool,
-    /// Go on where it was stopped or killed.
-    #[arg(long)]
-    resume: bool,
+    #[command(flatten)]
+    existing: Existing,
     #[command(flatten)]
     conversion: Conversion,
 }
@@ -66,54 +64,49 @@ pub(crate) fn append(args: &AppendArgs, progress: ProgressMode) -> Result<(), Fa
     }
     let mut paths = vec![args.dataset.clone()];
     paths.extend(args.inputs.iter().cloned());
-    args.making.run(&args.dataset, &find_inputs(&paths, &[]).map_err(Failure::of_ingest)?, progress)
+    args.making.run(&paths, progress, |inputs, storage, source, options| match inputs {
+        [dataset, inputs @ ..] => convert::append(dataset, inputs, storage, source, options),
+        [] => Err(Error::Options("no dataset is named".to_owned())),
+    })
 }
 
 fn in_place(args: &AppendArgs, progress: ProgressMode) -> Result<(), Failure> {
     let stages = Stages::new(progress);
     let (source, mut options) = args.making.conversion.options()?;
     options.progress = Some(told(&stages));
-    options.writer.overwrite = args.making.overwrite;
+    args.making.existing.tell(&mut options);
     let inputs = find_inputs(&args.inputs, &[]).map_err(Failure::of_ingest)?;
     let result = append_in_place(place(&args.dataset)?, &inputs, &source, &options);
     stages.end();
-    let mut out = BufWriter::new(io::stdout().lock());
-    super::convert::as_table(&result.map_err(Failure::of_ingest)?).write(&mut out)?;
-    out.flush()?;
-    Ok(())
+    super::convert::tell(&result.map_err(Failure::of_ingest)?)
 }
 
 pub(crate) fn merge(args: &MergeArgs, progress: ProgressMode) -> Result<(), Failure> {
-    let Some(first) = args.datasets.first() else { return Ok(()) };
-    for path in &args.datasets {
-        Dataset::open(path)?;
-    }
-    args.making.run(first, &find_inputs(&args.datasets, &[]).map_err(Failure::of_ingest)?, progress)
+    args.making.run(&args.datasets, progress, convert::merge)
 }
 
 impl Making {
-    fn run(&self, first: &Path, inputs: &[InputName], progress: ProgressMode) -> Result<(), Failure> {
-        let output = self.output.clone().ok_or_else(|| {
+    fn run(
+        &self,
+        paths: &[PathBuf],
+        progress: ProgressMode,
+        make: impl FnOnce(
+            &[InputName],
+            Arc<dyn Storage>,
+            &SourceOptions,
+            &ConvertOptions,
+        ) -> celltile_ingest::Result<Summary>,
+    ) -> Result<(), Failure> {
+        let output = self.output.as_ref().ok_or_else(|| {
             Failure::Usage("--output DATASET is missing: where the new dataset is to be".to_owned())
         })?;
         let stages = Stages::new(progress);
-        let dataset = Dataset::open(first)?;
         let (source, mut options) = self.conversion.options()?;
         options.progress = Some(told(&stages));
-        options.writer.overwrite = self.overwrite;
-        options.writer.tile_size = dataset.manifest().tile_size;
-        options.resume = self.resume;
-        options.copy_tiles = true;
-        if options.gene_order_from.is_none() {
-            let order = GeneOrderFrom::dataset(&dataset, &first.display().to_string());
-            options.gene_order_from = Some(order.map_err(Failure::of_ingest)?);
-        }
-        let result = convert_files(inputs, place(&output)?, &source, &options);
+        self.existing.tell(&mut options);
+        let inputs = find_inputs(paths, &[]).map_err(Failure::of_ingest)?;
+        let result = make(&inputs, place(output)?, &source, &options);
         stages.end();
-        let summary: Summary = result.map_err(Failure::of_ingest)?;
-        let mut out = BufWriter::new(io::stdout().lock());
-        super::convert::as_table(&summary).write(&mut out)?;
-        out.flush()?;
-        Ok(())
+        super::convert::tell(&result.map_err(Failure::of_ingest)?)
     }
 }

@@ -7,7 +7,7 @@ use celltile_ingest::convert::{Summary, convert, convert_files};
 use celltile_ingest::plan::Plan;
 use celltile_ingest::source::Source;
 
-use crate::args::conversion::{Conversion, Inputs, place, told};
+use crate::args::conversion::{Conversion, Existing, Inputs, place, told};
 use crate::failure::Failure;
 use crate::ui::{self, ProgressMode, Stages, Table};
 
@@ -26,20 +26,20 @@ pub(crate) struct Args {
     /// The folder or URL (s3://, gs://, az://) to write the dataset to.
     #[arg(short, long, value_name = "DATASET")]
     output: PathBuf,
-    /// Replace a dataset that is there already; its manifest goes first.
-    #[arg(long, conflicts_with = "resume")]
-    overwrite: bool,
-    /// Go on with a conversion that was stopped or killed; begin it if there is none, and leave a finished one alone.
-    #[arg(long)]
-    resume: bool,
+    #[command(flatten)]
+    existing: Existing,
     #[command(flatten)]
     conversion: Conversion,
 }
 
 pub(crate) fn run(args: &Args, progress: ProgressMode) -> Result<(), Failure> {
-    let summary = execute(args, None, progress)?;
+    tell(&execute(args, None, progress)?)
+}
+
+/// Says what was converted.
+pub(super) fn tell(summary: &Summary) -> Result<(), Failure> {
     let mut out = BufWriter::new(io::stdout().lock());
-    as_table(&summary).write(&mut out)?;
+    as_table(summary).write(&mut out)?;
     out.flush()?;
     Ok(())
 }
@@ -53,8 +53,7 @@ pub(crate) fn execute(
     let stages = Stages::new(progress);
     let (source, mut options) = args.conversion.options()?;
     options.progress = Some(told(&stages));
-    options.writer.overwrite = args.overwrite;
-    options.resume = args.resume;
+    args.existing.tell(&mut options);
     let storage = place(&args.output)?;
     let result = match given {
         Some(given) => {
@@ -67,7 +66,7 @@ pub(crate) fn execute(
 }
 
 /// What was converted, as a table.
-pub(super) fn as_table(summary: &Summary) -> Table {
+fn as_table(summary: &Summary) -> Table {
     let mut table = Table::new(0..0);
     let mut line = |name: &str, text: String| table.row([name.to_owned(), text]);
     for input in summary.inputs.iter().take(SHOWN) {

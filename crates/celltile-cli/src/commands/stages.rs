@@ -9,7 +9,7 @@ use celltile_ingest::matrix::ReadOptions;
 use celltile_ingest::plan::Plan;
 use celltile_ingest::source::SourceOptions;
 
-use crate::args::conversion::{Conversion, Effort, Inputs, place, told};
+use crate::args::conversion::{Conversion, Effort, Existing, Inputs, place, told};
 use crate::args::{self, Cells as Numbers};
 use crate::failure::Failure;
 use crate::interrupt;
@@ -26,12 +26,8 @@ pub(crate) struct PlanArgs {
     /// The folder or URL (s3://, gs://, az://) to write the dataset to.
     #[arg(short, long, value_name = "DATASET")]
     output: PathBuf,
-    /// Replace a dataset that is there already; its manifest goes first.
-    #[arg(long, conflicts_with = "resume")]
-    overwrite: bool,
-    /// Leave a plan alone that is there already, if it is the same.
-    #[arg(long)]
-    resume: bool,
+    #[command(flatten)]
+    existing: Existing,
     #[command(flatten)]
     conversion: Conversion,
 }
@@ -89,8 +85,7 @@ pub(crate) fn plan(args: &PlanArgs, progress: ProgressMode) -> Result<(), Failur
     let stages = Stages::new(progress);
     let (source, mut options) = args.conversion.options()?;
     options.progress = Some(told(&stages));
-    options.writer.overwrite = args.overwrite;
-    options.resume = args.resume;
+    args.existing.tell(&mut options);
     let storage = place(&args.output)?;
     let looked = Plan::look(&args.inputs.find()?, &source, &options);
     stages.end();
@@ -118,11 +113,7 @@ pub(crate) fn encode(args: &EncodeArgs, progress: ProgressMode) -> Result<(), Fa
 }
 
 pub(crate) fn finish(args: &FinishArgs, progress: ProgressMode) -> Result<(), Failure> {
-    let summary = args.stage.run(progress, Conversions::finish)?;
-    let mut out = BufWriter::new(io::stdout().lock());
-    super::convert::as_table(&summary).write(&mut out)?;
-    out.flush()?;
-    Ok(())
+    super::convert::tell(&args.stage.run(progress, Conversions::finish)?)
 }
 
 fn inputs(numbers: Numbers, stages: &Conversions) -> celltile_ingest::Result<Range<usize>> {

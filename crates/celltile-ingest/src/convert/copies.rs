@@ -1,35 +1,46 @@
 //! Tiles of datasets that are taken over as they are.
 
+use std::ops::Range;
+
 use celltile::checksums::ChecksumFile;
 use celltile::writer::TileRecord;
 use celltile::{Dataset, OpenOptions, keys};
 
 use super::options::ConvertOptions;
-use super::work::Work;
+use super::work::{MadeTile, Work};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 
 /// A dataset among the inputs whose tiles fit.
 pub(super) struct Copies {
-    input: usize,
+    pub(super) input: usize,
     dataset: Dataset,
     checksums: ChecksumFile,
     /// The tile of the new dataset that its first one becomes.
     first_tile: u64,
+    /// How many of its tiles are taken over: the first ones.
+    tiles: u64,
 }
 
 impl Copies {
     /// All inputs whose tiles are tiles of the new dataset: same genes in the same order, same tile size, cells that start
     /// where a tile does.
-    pub(super) fn of(plan: &Plan, options: &ConvertOptions, order: &[i32]) -> Result<Vec<Self>> {
+    pub(super) fn of(plan: &Plan, options: &ConvertOptions) -> Result<Vec<Self>> {
         let mut found = Vec::new();
-        if !options.copy_tiles || plan.joining.shuffle.is_some() {
+        let (Some(order), tile_size) = (&plan.gene_order, plan.settings.tile_size.max(1)) else {
+            return Ok(found);
+        };
+        if !plan.settings.copy_tiles || plan.joining.shuffle.is_some() {
             return Ok(found);
         }
+        let (all, mut next) = (plan.cells(), 0_u64);
         for (input, planned) in plan.inputs.iter().enumerate() {
-            let first = plan.first_cell(input);
-            let tile_size = plan.settings.tile_size.max(1);
-            if planned.format != "deltacells" || !first.is_multiple_of(tile_size) {
+            let first = next;
+            next = first.saturating_add(planned.cells);
+            // A tile that is not full can only be the last one of all.
+            let tiles =
+                if next == all { planned.cells.div_ceil(tile_size) } else { planned.cells / tile_size };
+            if planned.format != "deltacells" || !first.is_multiple_of(tile_size) || tiles == 0 {
                 continue;
             }
             let mut open = OpenOptions::default();
@@ -50,15 +61,42 @@ impl Copies {
             });
             if same {
                 let checksums = ChecksumFile::open(dataset.storage().as_ref(), record, manifest.n_tiles())?;
-                found.push(Self { input, dataset, checksums, first_tile: first / tile_size });
+                found.push(Self { input, dataset, checksums, first_tile: first / tile_size, tiles });
             }
         }
         Ok(found)
     }
 
-    /// Takes over a tile of so many cells, if this dataset has it.
-    pub(super) fn take(&self, work: &Work, tile: u64, cells: u64) -> Result<bool> {
-        let Some(own) = tile.checked_sub(self.first_tile) else { return Ok(false) };
+    /// For each input how many of its first cells are in tiles that are taken over, so that nobody has to read them.
+    pub(super) fn skipped(plan: &Plan, options: &ConvertOptions) -> Result<Vec<u64>> {
+        let mut skipped = vec![0; plan.inputs.len()];
+        for copies in Self::of(plan, options)? {
+            let cells = plan.inputs.get(copies.input).map_or(0, |input| input.cells);
+            if let Some(skipped) = skipped.get_mut(copies.input) {
+                *skipped = cells.min(copies.tiles.saturating_mul(plan.settings.tile_size.max(1)));
+            }
+        }
+        Ok(skipped)
+    }
+
+    /// The tiles of the new dataset that are taken over.
+    pub(super) fn tiles(&self) -> Range<u64> {
+        self.first_tile..self.first_tile.saturating_add(self.tiles)
+    }
+
+    /// The sum of all counts of the dataset, if it says so.
+    pub(super) fn declared_sum(&self) -> Option<u64> {
+        let metadata = self.dataset.manifest().metadata();
+        let sources = metadata.get("celltile")?.get("sources")?.as_array()?;
+        sources.iter().map(|source| source.get("sum")?.as_u64()).sum()
+    }
+
+    /// Takes over a tile of so many cells.
+    pub(super) fn take(&self, work: &Work, tile: u64, cells: u64) -> Result<()> {
+        let own = tile.saturating_sub(self.first_tile);
+        let (key, from, to) = (keys::tile(own), self.dataset.storage(), work.storage.as_ref());
+        let damaged =
+            |what: &str| Error::Damaged { file: from.locate(&key), at: "tile".into(), what: what.into() };
         let manifest = self.dataset.manifest();
         let at = usize::try_from(own).unwrap_or(usize::MAX);
         let (Some(&own_cells), Some(&nnz), Some(&bytes), Some(sha256)) = (
@@ -67,30 +105,35 @@ impl Copies {
             manifest.tile_bytes.get(at),
             manifest.tile_sha256.as_ref().and_then(|list| list.get(at)),
         ) else {
-            return Ok(false);
+            return Err(damaged("it is not in its manifest"));
         };
         if own_cells != cells {
-            return Ok(false);
+            return Err(damaged(&format!("{own_cells} cells; expected {cells}")));
         }
-        // Decoding it checks it, and gives the sum that is held against what was counted.
-        let read = self.dataset.rows(self.dataset.tile_cells(own)?)?;
-        let sum = read.counts.iter().map(|&count| u64::from(count.unsigned_abs())).sum();
-        let (key, from) = (keys::tile(own), self.dataset.storage());
-        if !work.storage.copy_in(&keys::tile(tile), from.as_ref(), &key)? {
+        if to.copy_in(&keys::tile(tile), from.as_ref(), &key)? {
+            let found = to.size(&keys::tile(tile))?;
+            if found != bytes {
+                return Err(damaged(&format!("{found} bytes; expected {bytes}")));
+            }
+        } else {
             let content = from.read(&key)?;
             if celltile::digest::Sha256::of(&content) != *sha256 {
-                return Err(Error::Damaged {
-                    file: from.locate(&key),
-                    at: "tile".into(),
-                    what: "its SHA-256 is not the one in its manifest".into(),
-                });
+                return Err(damaged("its SHA-256 is not the one in its manifest"));
             }
-            work.storage.write(&keys::tile(tile), &content)?;
+            to.write(&keys::tile(tile), &content)?;
         }
+        // A dataset that does not say its sum is added up.
+        let sum = match self.declared_sum() {
+            Some(_) => 0,
+            None => {
+                let read = self.dataset.rows(self.dataset.tile_cells(own)?)?;
+                read.counts.iter().map(|&count| u64::from(count.unsigned_abs())).sum()
+            }
+        };
         let checksums = self.checksums.tile(from.as_ref(), own)?;
         let record = TileRecord { cells, nnz, bytes, sha256: *sha256, checksums };
-        Work::write_tile(work.storage.as_ref(), tile, &record, &[(self.input, cells, nnz, sum)])?;
-        Ok(true)
+        let made = MadeTile { record, shares: vec![(self.input, cells, nnz, sum)], copied: true };
+        Ok(Work::write_tile(to, tile, &made)?)
     }
 }
 

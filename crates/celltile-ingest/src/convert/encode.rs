@@ -3,12 +3,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use celltile::{Csr, DatasetWriter};
+use rayon::prelude::*;
 
 use super::copies::Copies;
 use super::options::{ConvertOptions, Stage};
 use super::supply::{From, Supply};
 use super::tally::Tally;
-use super::work::{TileShare, Work};
+use super::work::{MadeTile, TileShare, Work};
 use crate::error::{Error, Result};
 use crate::plan::Plan;
 
@@ -31,15 +32,18 @@ pub(super) fn encode(
         tiles.start.saturating_mul(tile_size).min(all)..tiles.end.saturating_mul(tile_size).min(all)
     };
     let mut there = work.encoded()?;
-    for copies in Copies::of(plan, options, order)? {
-        for tile in tiles.clone() {
+    for copies in Copies::of(plan, options)? {
+        let own = copies.tiles();
+        let copied: Vec<u64> = (tiles.start.max(own.start)..tiles.end.min(own.end))
+            .filter(|tile| there.binary_search(tile).is_err())
+            .collect();
+        copied.par_iter().try_for_each(|&tile| {
+            options.read.check_cancelled()?;
             let cells = cells_of(&(tile..tile + 1));
-            if there.binary_search(&tile).is_err() && copies.take(work, tile, cells.end - cells.start)? {
-                let at = there.partition_point(|known| *known < tile);
-                there.insert(at, tile);
-                options.read.check_cancelled()?;
-            }
-        }
+            copies.take(work, tile, cells.end - cells.start)
+        })?;
+        there.extend(copied);
+        there.sort_unstable();
     }
     let total = cells_of(&tiles);
     let total = total.end - total.start;
@@ -59,7 +63,8 @@ pub(super) fn encode(
                     shares.lock().unwrap_or_else(PoisonError::into_inner).remove(&tile).unwrap_or_default();
                 let own: Vec<TileShare> =
                     own.into_iter().map(|(input, t)| (input, t.cells, t.nonzeros, t.sum)).collect();
-                Work::write_tile(storage.as_ref(), tile, record, &own)
+                let made = MadeTile { record: record.clone(), shares: own, copied: false };
+                Work::write_tile(storage.as_ref(), tile, &made)
             })
         };
         let storage = Arc::clone(&work.storage);

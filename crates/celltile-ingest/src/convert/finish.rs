@@ -14,9 +14,10 @@ use rayon::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::clean::Duplicates;
+use super::copies::Copies;
 use super::options::{ConvertOptions, Stage};
 use super::placement::Shuffle;
-use super::work::{Counted, Work, clear_temporaries};
+use super::work::{Counted, MadeTile, Work, clear_temporaries};
 use crate::error::{Error, Result};
 use crate::matrix::Rounding;
 use crate::plan::Plan;
@@ -32,7 +33,7 @@ pub(super) fn finish(
     work: &Work,
     options: &ConvertOptions,
     order: &[i32],
-    counted: &[Counted],
+    counted: &mut [Counted],
 ) -> Result<Written> {
     let total = plan.cells();
     options.step(Stage::Finish, 0, total)?;
@@ -49,17 +50,36 @@ pub(super) fn finish(
     };
     let tiles: Vec<Result<_>> = (0..plan.n_tiles()).into_par_iter().map(read).collect();
     for tile in tiles {
-        let (record, shares) = tile?;
+        let MadeTile { record, shares, copied } = tile?;
         for (input, cells, nonzeros, sum) in shares {
-            if let Some(all) = written.get_mut(input) {
-                all.0 += cells;
-                all.1 += nonzeros;
-                all.2 = all.2.saturating_add(sum);
+            let Some(all) = written.get_mut(input) else { continue };
+            all.0 += cells;
+            all.1 += nonzeros;
+            all.2 = all.2.saturating_add(sum);
+            // What is taken over as it is, was not counted.
+            if copied && let Some(Counted { tally: t, .. }) = counted.get_mut(input) {
+                t.cells += cells;
+                (t.nonzeros, t.read_nonzeros) = (t.nonzeros + nonzeros, t.read_nonzeros + nonzeros);
+                (t.sum, t.read_sum) = (t.sum.saturating_add(sum), t.read_sum.saturating_add(sum));
             }
         }
         records.push(record);
     }
-    for ((input, counted), written) in plan.inputs.iter().zip(counted).zip(&written) {
+    for copies in Copies::of(plan, options)? {
+        // What the tiles that were taken over hold is the rest of what the dataset says, and what is held against the tiles by
+        // whoever verifies them.
+        if let (Some(all), Some(Counted { tally: t, .. }), Some(written)) =
+            (copies.declared_sum(), counted.get_mut(copies.input), written.get_mut(copies.input))
+        {
+            let copied = all.checked_sub(t.sum).ok_or_else(|| Error::Changed {
+                file: plan.inputs.get(copies.input).map(|input| input.path.clone()).unwrap_or_default(),
+                what: format!("its last cells alone have a sum of counts of {}, all of them {all}", t.sum),
+            })?;
+            (t.sum, t.read_sum) = (t.sum + copied, t.read_sum + copied);
+            written.2 = written.2.saturating_add(copied);
+        }
+    }
+    for ((input, counted), written) in plan.inputs.iter().zip(&*counted).zip(&written) {
         let t = &counted.tally;
         if (t.cells, t.nonzeros, t.sum) != *written {
             return Err(Error::Changed {
@@ -105,6 +125,7 @@ struct Extra {
 impl Extra {
     fn of(plan: &Plan) -> Result<Self> {
         let wanted = match plan.joining.source_column.as_deref() {
+            _ if plan.joining.continued_source.is_some() => None,
             Some("") => None,
             Some(name) => Some(name),
             None => (plan.inputs.len() > 1).then_some(SOURCE),
@@ -381,7 +402,7 @@ fn metadata(
         "join": joining.join,
         "shuffled": joining.shuffle.is_some(),
         "seed": joining.shuffle,
-        "source_column": extra.source.as_ref().map(|(name, _)| name),
+        "source_column": extra.source.as_ref().map(|(name, _)| name).or(joining.continued_source.as_ref()),
         "source_cell_column": extra.cell,
     });
     let ours = writer.metadata_mut().entry("celltile").or_insert_with(|| Value::Object(Map::new()));

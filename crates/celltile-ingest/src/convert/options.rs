@@ -52,7 +52,8 @@ pub struct ConvertOptions {
     pub resume: bool,
     /// A table without rows whose columns come first, as if it were that of another input.
     pub obs_like: Option<Table>,
-    /// Whether tiles of datasets among the inputs are taken over as they are where they fit, whatever their encoding.
+    /// Whether tiles of datasets among the inputs are taken over as they are where they fit, whatever their encoding; only
+    /// with [`ConvertOptions::gene_order_from`].
     pub copy_tiles: bool,
     /// Where cells are put aside that do not fit into memory, a folder or URL; with the output if `None`.
     pub spill: Option<PathBuf>,

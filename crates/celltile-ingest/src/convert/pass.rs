@@ -50,13 +50,14 @@ pub(super) fn check_memory(plan: &Plan, options: &ConvertOptions) -> Result<()> 
     })
 }
 
-/// Reads an input once. `done` cells of `total` were read before.
+/// Reads an input once, from the cell `first` on. `done` cells of `total` were read before.
 #[allow(clippy::too_many_arguments, reason = "one pass does three things at once")]
 pub(super) fn pass(
     plan: &Plan,
     work: &Work,
     options: &ConvertOptions,
     input: usize,
+    first: u64,
     todo: Todo,
     cache: &mut Cache,
     room: &mut Room,
@@ -70,6 +71,7 @@ pub(super) fn pass(
     let stage = if todo.scatter && !todo.count { Stage::Scatter } else { Stage::Count };
     let mut scatter = todo.scatter.then(|| Scatter::new(work, plan, input));
     let (mut tally, mut findings) = (Tally::default(), Findings::default());
+    *done += first;
     options.step(stage, *done, total)?;
     let mut after = |tally_of: Tally, findings_of: Findings, done: &mut u64| {
         tally += tally_of;
@@ -77,7 +79,7 @@ pub(super) fn pass(
         *done += tally_of.cells;
     };
     if todo.scatter || (todo.keep && room.left > 0) {
-        open.read(0..cells, options, totals.as_ref(), &mut |parts: Vec<Part<Packed>>| {
+        open.read(first..cells, options, totals.as_ref(), &mut |parts: Vec<Part<Packed>>| {
             for part in parts {
                 after(part.tally, part.findings, done);
                 if let Some(scatter) = &mut scatter {
@@ -93,10 +95,10 @@ pub(super) fn pass(
             options.step(stage, *done, total)
         })?;
     } else {
-        if cells > 0 {
+        if cells > first {
             room.whole = false;
         }
-        open.read(0..cells, options, totals.as_ref(), &mut |parts: Vec<Part<()>>| {
+        open.read(first..cells, options, totals.as_ref(), &mut |parts: Vec<Part<()>>| {
             for part in parts {
                 after(part.tally, part.findings, done);
             }

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use super::apart;
+use super::copies::Copies;
 use super::encode::encode;
 use super::finish::finish;
 use super::lock::{Lock, Others};
@@ -88,13 +89,15 @@ fn run(plan: &Plan, work: &Work, options: &ConvertOptions) -> Result<Summary> {
     let aside = |input: &PlannedInput| !in_memory && (shuffled || input.transposed());
     let total = plan.cells();
     let mut done = 0;
+    let skipped = Copies::skipped(plan, options)?;
+    let first = |input: usize| skipped.get(input).copied().unwrap_or(0);
     for (number, input) in plan.inputs.iter().enumerate() {
         let scatter = aside(input) && !has(&scattered, number) && !all_encoded;
         let keep = !aside(input) && !all_encoded;
         let count = !has(&counted, number);
         if count || scatter || (keep && shuffled) {
             let todo = Todo { count, scatter, keep };
-            pass(plan, work, options, number, todo, &mut cache, &mut room, &mut done, total)?;
+            pass(plan, work, options, number, first(number), todo, &mut cache, &mut room, &mut done, total)?;
         } else {
             room.whole = false;
             done += input.cells;
@@ -106,17 +109,17 @@ fn run(plan: &Plan, work: &Work, options: &ConvertOptions) -> Result<Summary> {
         done = 0;
         for number in 0..plan.inputs.len() {
             let todo = Todo { count: false, scatter: true, keep: false };
-            pass(plan, work, options, number, todo, &mut cache, &mut room, &mut done, total)?;
+            pass(plan, work, options, number, 0, todo, &mut cache, &mut room, &mut done, total)?;
         }
     }
-    let counted = read_counts(plan, work)?;
+    let mut counted = read_counts(plan, work)?;
     let order = gene_order(plan, work, &counted)?;
     let whole = shuffled && in_memory && room.whole;
     let mut supply = Supply::new(plan, options, work, cache, whole)?;
     encode(plan, work, options, &mut supply, &order, 0..plan.n_tiles())?;
     let read_again = supply.read_again;
     drop(supply);
-    let written = finish(plan, work, options, &order, &counted)?;
+    let written = finish(plan, work, options, &order, &mut counted)?;
     work.clear()?;
     let mut summary = Summary::new(plan, &counted, written.manifest.n_tiles(), written.manifest.bytes());
     summary.cells_read_twice = read_again;
@@ -362,6 +365,7 @@ impl Stages {
             check_memory(plan, options)?;
             let chosen = plan.inputs.get(inputs.clone()).unwrap_or(&[]);
             let total = chosen.iter().map(|input| input.cells).sum();
+            let skipped = Copies::skipped(plan, options)?;
             let (mut cache, mut room, mut done) = (Cache::new(), Room { left: 0, whole: false }, 0);
             for number in inputs {
                 let input = plan.inputs.get(number).map_or(0, |input| input.cells);
@@ -371,7 +375,8 @@ impl Stages {
                     done += input;
                     continue;
                 }
-                pass(plan, work, options, number, todo, &mut cache, &mut room, &mut done, total)?;
+                let first = skipped.get(number).copied().unwrap_or(0);
+                pass(plan, work, options, number, first, todo, &mut cache, &mut room, &mut done, total)?;
             }
             Ok(())
         })
@@ -427,9 +432,9 @@ impl Stages {
             }
         };
         on_threads(options, || {
-            let counted = read_counts(plan, work)?;
+            let mut counted = read_counts(plan, work)?;
             let order = gene_order(plan, work, &counted)?;
-            let written = finish(plan, work, options, &order, &counted)?;
+            let written = finish(plan, work, options, &order, &mut counted)?;
             work.clear()?;
             let mut summary =
                 Summary::new(plan, &counted, written.manifest.n_tiles(), written.manifest.bytes());

@@ -73,6 +73,14 @@ impl Counted {
 /// Cells, nonzeros and sum of counts that a tile has of an input.
 pub(super) type TileShare = (usize, u64, u64, u64);
 
+/// A tile that is there.
+pub(super) struct MadeTile {
+    pub(super) record: TileRecord,
+    pub(super) shares: Vec<TileShare>,
+    /// Whether it was taken over as it is: then its cells were not counted before.
+    pub(super) copied: bool,
+}
+
 impl Work {
     pub(super) fn new(
         storage: Arc<dyn Storage>,
@@ -217,12 +225,8 @@ impl Work {
         Ok(Some(order.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes)).collect()))
     }
 
-    pub(super) fn write_tile(
-        storage: &dyn Storage,
-        tile: u64,
-        record: &TileRecord,
-        shares: &[TileShare],
-    ) -> celltile::Result<()> {
+    pub(super) fn write_tile(storage: &dyn Storage, tile: u64, made: &MadeTile) -> celltile::Result<()> {
+        let MadeTile { record, shares, copied } = made;
         let json = json!({
             "cells": record.cells,
             "nnz": record.nnz,
@@ -231,11 +235,12 @@ impl Work {
             "head": record.checksums.head,
             "chunks": record.checksums.chunks,
             "inputs": shares,
+            "copied": copied,
         });
         storage.write(&format!("{TILES}/{tile:06}.json"), json.to_string().as_bytes())
     }
 
-    pub(super) fn read_tile(&self, tile: u64) -> Result<(TileRecord, Vec<TileShare>)> {
+    pub(super) fn read_tile(&self, tile: u64) -> Result<MadeTile> {
         let key = format!("{TILES}/{tile:06}.json");
         let text = self.storage.read(&key)?;
         let parse = || {
@@ -252,7 +257,8 @@ impl Work {
                     chunks: json.get("chunks")?.as_array()?.iter().map(crc).collect::<Option<_>>()?,
                 },
             };
-            Some((record, serde_json::from_value(json.get("inputs")?.clone()).ok()?))
+            let shares = serde_json::from_value(json.get("inputs")?.clone()).ok()?;
+            Some(MadeTile { record, shares, copied: json.get("copied")?.as_bool()? })
         };
         parse().ok_or_else(|| damaged(self.storage.as_ref(), &key))
     }

@@ -14,6 +14,10 @@ pub struct Joining {
     /// The column of obs that says which input a cell is from. Without it `source`, where there are several inputs; none if
     /// empty.
     pub source_column: Option<String>,
+    /// A column of obs that says which input a cell is from, in a dataset among the inputs, and goes on for the others; no
+    /// other one is added then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continued_source: Option<String>,
     /// The seed of a random order of all cells; without it they stay in order.
     pub shuffle: Option<u64>,
 }

@@ -9,6 +9,7 @@ use celltile::table::{Table, TableError, Values};
 
 use super::genes::{IDENTIFIERS, Joined, Joiner, NAMES, keys};
 use super::report::{ColumnReport, InputReport, Report};
+use super::sourced::with_source;
 use super::{InputName, Opened, Plan, PlannedInput, Spill, identity};
 use crate::convert::{ConvertOptions, Stage};
 use crate::error::{BadColumn, Error, Result};
@@ -52,6 +53,8 @@ struct Looking<'a> {
     planned: Vec<PlannedInput>,
     sketches: Vec<(String, Sketch)>,
     joiners: Vec<Joiner>,
+    /// Identifiers of the first input's genes, if it has them.
+    ids: Option<Vec<String>>,
     first: Option<Error>,
     cell_names: HashSet<u64>,
     repeated_names: u64,
@@ -73,6 +76,7 @@ pub(super) fn look(
         planned: Vec::new(),
         sketches: Vec::new(),
         joiners: keys.into_iter().map(|key| Joiner::new(key, joining)).collect(),
+        ids: None,
         first: None,
         cell_names: HashSet::new(),
         repeated_names: 0,
@@ -118,6 +122,7 @@ impl Looking<'_> {
         self.report.cells = self.report.cells.saturating_add(planned.cells);
         report.input = Some(planned.clone());
         let (obs, var) = tables(source.as_ref())?;
+        let obs = with_source(obs, source.as_ref(), &input.name, &self.options.joining)?;
         if obs.rows() as u64 != planned.cells || var.rows() as u64 != planned.genes {
             return Err(Error::Length {
                 file: planned.path,
@@ -137,6 +142,9 @@ impl Looking<'_> {
             }
         }
         let names: Vec<String> = source.gene_names().iter().map(str::to_owned).collect();
+        if self.planned.is_empty() {
+            self.ids = source.gene_ids().map(|ids| ids.iter().map(str::to_owned).collect());
+        }
         if source.gene_ids().is_none() {
             self.joiners.retain(|joiner| joiner.key() != IDENTIFIERS);
         }
@@ -221,7 +229,12 @@ impl Looking<'_> {
             && !gene_problems
         {
             let file = inputs.first().map(|input| input.path.as_str()).unwrap_or_default();
-            match from.columns(&genes.names, file) {
+            let ids = match (genes.key.as_str(), genes.by_position) {
+                (IDENTIFIERS, true) => self.ids.as_deref(),
+                (IDENTIFIERS, false) => Some(genes.keys.as_slice()),
+                _ => None,
+            };
+            match from.columns(&genes.names, ids, file) {
                 Ok(order) => gene_order = Some(order),
                 Err(error) => self.problem(error),
             }
@@ -303,6 +316,7 @@ impl Looking<'_> {
             self.options.read.check_cancelled()?;
             let Ok(source) = source::open_as(&input.path, &input.name, self.source_options) else { continue };
             let Ok(obs) = source.obs() else { continue };
+            let obs = with_source(obs, source.as_ref(), &input.name, &self.options.joining)?;
             let sketch = Sketch::of(&obs, &columns)?;
             if !self.sketches.iter().rev().any(|(_, known)| *known == sketch) {
                 self.sketches.push((input.path.clone(), sketch));

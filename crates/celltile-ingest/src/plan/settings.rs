@@ -17,6 +17,9 @@ pub(crate) struct Settings {
     pub(crate) obs_level: i32,
     pub(crate) rounding: String,
     pub(crate) sum_duplicates: bool,
+    /// Whether tiles of datasets among the inputs are taken over as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) copy_tiles: bool,
 }
 
 impl Settings {
@@ -47,6 +50,7 @@ impl Settings {
             }
             .to_owned(),
             sum_duplicates: options.duplicates == Duplicates::Sum,
+            copy_tiles: options.copy_tiles,
         })
     }
 

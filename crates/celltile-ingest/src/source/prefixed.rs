@@ -35,6 +35,10 @@ impl Source for Prefixed {
         self.inner.gene_ids()
     }
 
+    fn source_column(&self) -> Option<&str> {
+        self.inner.source_column()
+    }
+
     fn var(&self) -> Result<Table> {
         self.inner.var()
     }

@@ -2,7 +2,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use celltile::obs::Cache;
-use celltile::table::{Index, Table};
+use celltile::table::{Index, Table, Values};
 use celltile::{Csr, Dataset, OpenOptions};
 use serde_json::{Map, Value};
 
@@ -22,6 +22,10 @@ pub struct TilesSource {
     /// For each of the dataset's genes its place here; nothing if that is the same.
     places: Option<Vec<i32>>,
     names: StringColumn,
+    ids: Option<StringColumn>,
+    /// The gene table, in the dataset's order.
+    var: Option<Table>,
+    source_column: Option<String>,
     obs_choice: ColumnChoice,
     var_choice: ColumnChoice,
     not_carried: Vec<NotCarried>,
@@ -60,19 +64,23 @@ impl TilesSource {
             places
         });
         let places = places.filter(|places| !places.iter().copied().eq(0..));
+        let var = dataset.var()?;
         let own: Vec<String> = match dataset.var_names()? {
             Some(names) => names.into_names(),
-            None => match dataset.var()?.as_ref().and_then(Table::index) {
+            None => match var.as_ref().and_then(Table::index) {
                 Some(index) => {
                     crate::frame::display_strings(index.values()).iter().map(str::to_owned).collect()
                 }
                 None => (0..dataset.n_genes()).map(|gene| gene.to_string()).collect(),
             },
         };
-        let names = inverse(places.as_deref(), own.len())
-            .iter()
-            .map(|&gene| usize::try_from(gene).ok().and_then(|gene| own.get(gene)).map_or("", String::as_str))
-            .collect();
+        let here = inverse(places.as_deref(), own.len());
+        let in_order = |list: &[String]| -> StringColumn {
+            let text = |&gene: &u64| usize::try_from(gene).ok().and_then(|gene| list.get(gene));
+            here.iter().map(|gene| text(gene).map_or("", String::as_str)).collect()
+        };
+        let names = in_order(&own);
+        let ids = var.as_ref().and_then(gene_ids).map(|ids| in_order(&ids));
         let mut carried = Map::new();
         for (key, value) in &metadata {
             // What the program that writes says of itself is its own.
@@ -98,10 +106,26 @@ impl TilesSource {
             notes: Vec::new(),
             options: recorded,
         };
-        let (obs_choice, var_choice) = (options.obs.clone(), options.var.clone());
-        let not_carried = origin.not_carried;
-        Ok(Self { info, dataset, places, names, obs_choice, var_choice, not_carried, metadata: carried })
+        Ok(Self {
+            info,
+            dataset,
+            places,
+            names,
+            ids,
+            var,
+            source_column: origin.source_column,
+            obs_choice: options.obs.clone(),
+            var_choice: options.var.clone(),
+            not_carried: origin.not_carried,
+            metadata: carried,
+        })
     }
+}
+
+/// The identifiers in a dataset's gene table, if it keeps them apart from names, and every gene has one.
+pub(crate) fn gene_ids(var: &Table) -> Option<Vec<String>> {
+    let Values::Text(ids) = var.column("gene_ids")?.values() else { return None };
+    ids.values().iter().map(|id| id.filter(|id| !id.is_empty()).map(str::to_owned)).collect()
 }
 
 /// For each place here the dataset's gene.
@@ -124,8 +148,16 @@ impl Source for TilesSource {
         &self.names
     }
 
+    fn gene_ids(&self) -> Option<&StringColumn> {
+        self.ids.as_ref()
+    }
+
+    fn source_column(&self) -> Option<&str> {
+        self.source_column.as_deref()
+    }
+
     fn var(&self) -> Result<Table> {
-        let table = match self.dataset.var()? {
+        let table = match &self.var {
             Some(table) => table.take(&inverse(self.places.as_deref(), self.names.len()))?,
             None => Table::new(self.names.len(), Some(Index::new(None, text(&self.names))), Vec::new())?,
         };

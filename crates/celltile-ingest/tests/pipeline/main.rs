@@ -12,6 +12,7 @@
 )]
 
 mod apart;
+mod append;
 mod in_place;
 mod join;
 mod memory;
