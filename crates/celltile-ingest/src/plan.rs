@@ -12,6 +12,7 @@ mod sourced;
 use std::sync::{Arc, OnceLock};
 
 use celltile::digest::Sha256;
+use celltile::storage::RemoteOptions;
 use celltile::table::Table;
 use celltile::table::unify::Union;
 use serde::{Deserialize, Serialize};
@@ -111,6 +112,9 @@ pub struct PlannedInput {
     pub bytes: u64,
     /// A hash of its headers.
     pub fingerprint: String,
+    /// When it was last written, in words that compare: a time or a version. It is not in the dataset.
+    #[serde(default)]
+    pub stamp: Option<String>,
     /// Its kind.
     pub format: String,
     /// The matrix that is read.
@@ -144,13 +148,14 @@ pub struct PlannedInput {
 }
 
 impl PlannedInput {
-    fn of(input: &InputName, source: &dyn Source, fingerprint: String, options: &ConvertOptions) -> Self {
+    fn of(input: &InputName, source: &dyn Source, remote: &RemoteOptions, options: &ConvertOptions) -> Self {
         let info = source.info();
         Self {
             path: input.path.clone(),
             name: input.name.clone(),
             bytes: info.bytes,
-            fingerprint,
+            fingerprint: identity::fingerprint(&input.path, source),
+            stamp: identity::stamp(&input.path, remote),
             format: info.format.to_owned(),
             matrix: info.matrix.clone(),
             why: info.why.clone(),
@@ -178,6 +183,7 @@ impl PlannedInput {
             name: text("name"),
             bytes: number("bytes"),
             fingerprint: text("fingerprint"),
+            stamp: None,
             format: text("format"),
             matrix: text("matrix"),
             why: String::new(),
@@ -193,6 +199,11 @@ impl PlannedInput {
             metadata: Map::new(),
             not_carried: serde_json::from_value(list("not_carried")).unwrap_or_default(),
         }
+    }
+
+    /// Whether somebody has written to it since this was found, as far as that can be told.
+    fn written_since(&self, now: Option<&String>) -> bool {
+        matches!((&self.stamp, now), (Some(before), Some(now)) if before != now)
     }
 
     /// Bytes of its cells when packed, about.
@@ -306,6 +317,12 @@ impl Plan {
                 ),
             });
         }
+        if planned.written_since(identity::stamp(&planned.path, &options.inputs_remote).as_ref()) {
+            return Err(Error::Changed {
+                file: planned.path.clone(),
+                what: "it was written to after it was looked at; --overwrite begins anew".into(),
+            });
+        }
         Ok(source.into())
     }
 
@@ -382,7 +399,8 @@ impl Plan {
             found.push(format!("{} inputs now, {} before", self.inputs.len(), stored.inputs.len()));
         }
         for (now, before) in self.inputs.iter().zip(&stored.inputs) {
-            if now.fingerprint != before.fingerprint || now.name != before.name {
+            let written = before.written_since(now.stamp.as_ref());
+            if now.fingerprint != before.fingerprint || now.name != before.name || written {
                 let what = if now.name == before.name {
                     "has changed".into()
                 } else {

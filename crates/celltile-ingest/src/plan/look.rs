@@ -10,7 +10,7 @@ use celltile::table::{Table, TableError, Values};
 use super::genes::{IDENTIFIERS, Joined, Joiner, NAMES, keys};
 use super::report::{ColumnReport, InputReport, Report};
 use super::sourced::with_source;
-use super::{InputName, Opened, Plan, PlannedInput, Spill, identity};
+use super::{InputName, Opened, Plan, PlannedInput, Spill};
 use crate::convert::{ConvertOptions, Stage};
 use crate::error::{BadColumn, Error, Result};
 use crate::source::{self, Source, SourceOptions};
@@ -117,8 +117,8 @@ impl Looking<'_> {
         only: bool,
     ) -> Result<()> {
         let source: Arc<dyn Source> = source.into();
-        let fingerprint = identity::fingerprint(&input.path, source.as_ref());
-        let planned = PlannedInput::of(input, source.as_ref(), fingerprint, self.options);
+        let remote = &self.source_options.remote;
+        let planned = PlannedInput::of(input, source.as_ref(), remote, self.options);
         self.report.cells = self.report.cells.saturating_add(planned.cells);
         report.input = Some(planned.clone());
         let (obs, var) = tables(source.as_ref())?;

@@ -214,3 +214,34 @@ fn test_what_a_killed_process_was_writing_is_cleared_away() {
     convert_files(&inputs.names(), storage, &inputs.source(), &dying_options).unwrap();
     assert_eq!(list(), whole);
 }
+
+/// Same size, same ends, same headers: only the time of the file tells.
+#[test]
+fn test_an_input_that_was_written_to_in_the_middle_is_not_resumed() {
+    use celltile_ingest::convert::convert_file;
+    use celltile_ingest::source::SourceOptions;
+    let folder = tempfile::tempdir().unwrap();
+    let input = folder.path().join("cells.csv");
+    let table = |count: u32| {
+        let cells = (0..40_000).map(|at| format!("c{at},{}\n", if at == 20_000 { count } else { 1 }));
+        std::iter::once(",g\n".to_owned()).chain(cells).collect::<String>()
+    };
+    let write = |count: u32, seconds: u64| {
+        std::fs::write(&input, table(count)).unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(seconds);
+        std::fs::File::options().write(true).open(&input).unwrap().set_modified(time).unwrap();
+    };
+    write(5, 1);
+    let source =
+        SourceOptions { cells: Some(celltile_ingest::source::CellAxis::Rows), ..SourceOptions::default() };
+    let storage = MemoryStorage::new();
+    let options = ConvertOptions { resume: true, ..ConvertOptions::default() };
+    let dying = Arc::new(Dying::new(&storage, 4));
+    convert_file(&input, dying, &source, &options).unwrap_err();
+    write(6, 2);
+    let resume = || convert_file(&input, Arc::new(storage.clone()), &source, &options);
+    let error = resume().unwrap_err().to_string();
+    assert!(error.contains("cells.csv: has changed"), "{error}");
+    write(5, 1);
+    resume().unwrap();
+}
