@@ -1,72 +1,17 @@
 //! Appends in place, killed and run again, while others read: on disk and in a bucket.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use celltile::Dataset;
 use celltile::digest::Sha256;
 use celltile::obs::Cache;
-use celltile::storage::{LocalStorage, Storage};
-use celltile::{Dataset, OpenOptions};
 
-use crate::s3_server::S3Server;
-use crate::support::{Run, command, files, finish, run_on};
-
-/// Where the dataset is.
-struct Place {
-    url: String,
-    /// The files of its objects.
-    folder: PathBuf,
-    server: Option<S3Server>,
-    storage: Arc<dyn Storage>,
-}
-
-impl Place {
-    fn on_disk(folder: &Path) -> Self {
-        let folder = folder.join("cells");
-        let storage = Arc::new(LocalStorage::new(&folder));
-        Self { url: folder.display().to_string(), folder, server: None, storage }
-    }
-
-    fn in_a_bucket() -> Option<Self> {
-        let server = S3Server::start()?;
-        let (folder, storage) = (server.folder().join("cells"), Arc::new(server.storage("cells")));
-        Some(Self { url: "s3://bucket/cells".into(), folder, server: Some(server), storage })
-    }
-
-    fn command(&self, words: &str) -> Command {
-        let mut command = command(words.replace("OUT", &self.url).split_whitespace());
-        if let Some(server) = &self.server {
-            command
-                .env("AWS_ENDPOINT_URL", format!("http://{}", server.address()))
-                .env("AWS_ACCESS_KEY_ID", "key")
-                .env("AWS_SECRET_ACCESS_KEY", "secret");
-        }
-        command
-    }
-
-    fn run(&self, words: &str) -> Run {
-        finish(self.command(words))
-    }
-
-    fn open(&self) -> Dataset {
-        Dataset::open_storage(Arc::clone(&self.storage), &OpenOptions::default()).unwrap()
-    }
-
-    fn clear(&self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
-
-    /// The objects, without what the server keeps beside them.
-    fn objects(&self) -> BTreeMap<PathBuf, Vec<u8>> {
-        let mut found = files(&self.folder);
-        found.retain(|path, _| !path.components().any(|part| part.as_os_str().as_encoded_bytes()[0] == b'.'));
-        found
-    }
-}
+use crate::place::{Place, random};
+use crate::support::run_on;
 
 /// The first cells of a dataset, their rows and names, as a hash.
 fn first_cells(dataset: &Dataset, n: u64) -> String {
@@ -76,15 +21,6 @@ fn first_cells(dataset: &Dataset, n: u64) -> String {
     let names = format!("{:?}", obs.slice(0, n as usize).unwrap().index().unwrap().values());
     let text = format!("{:?} {:?} {:?} {names}", cells.indptr, cells.genes, cells.counts);
     Sha256::of(text.as_bytes()).to_string()
-}
-
-/// A list of numbers that look random.
-fn random() -> impl FnMut() -> f64 {
-    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    move || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as f64 / f64::from(1_u32 << 31)
-    }
 }
 
 /// Cells of the dataset before, and after each append.

@@ -18,6 +18,7 @@ mod s3_server;
 
 mod bench;
 mod bucket;
+mod bucket_stages;
 mod convert;
 mod frames;
 mod in_place;
@@ -26,6 +27,7 @@ mod inputs;
 mod interop;
 mod interrupt;
 mod obs;
+mod place;
 mod real;
 mod rows;
 mod simulate;
