@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-pub(crate) use self::reading::{Reading, openers};
+pub(crate) use self::reading::{Reading, SpillArgs, openers};
 pub(crate) use self::store::StoreArgs;
 use crate::failure::Failure;
 

@@ -166,7 +166,7 @@ impl Conversion {
         let options = ConvertOptions {
             writer,
             memory: self.effort.memory,
-            spill: read.spill.clone(),
+            spill: self.reading.spill(),
             read: read.clone(),
             duplicates: self.reading.duplicates(),
             joining: self.joining.get(),

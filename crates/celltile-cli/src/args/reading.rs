@@ -2,6 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use celltile::storage::is_url;
 use celltile_ingest::convert::Duplicates;
 use celltile_ingest::frame::{ColumnChoice, Datetimes};
 use celltile_ingest::matrix::{ReadOptions, Rounding};
@@ -63,9 +64,29 @@ pub(crate) struct Reading {
     /// Open the file although another process holds its lock.
     #[arg(long)]
     ignore_lock: bool,
-    /// Folder for what does not fit into the memory [default: that of temporary files].
+    #[command(flatten)]
+    spill: SpillArgs,
+}
+
+/// Where what does not fit into the memory goes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SpillArgs {
+    /// Folder or URL for cells that are put aside, the same for all stages of a conversion [default: with the dataset]. A folder also takes what a process sorts for itself
+    /// [default: that of temporary files].
     #[arg(long, value_name = "FOLDER")]
     spill_dir: Option<PathBuf>,
+}
+
+impl SpillArgs {
+    /// Where cells are put aside that the stages of a conversion hand to each other.
+    pub(crate) fn of_stages(&self) -> Option<PathBuf> {
+        self.spill_dir.clone()
+    }
+
+    /// Where a process puts what it sorts: files of this machine.
+    pub(crate) fn of_process(&self) -> Option<PathBuf> {
+        self.spill_dir.clone().filter(|place| !place.to_str().is_some_and(is_url))
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -124,7 +145,12 @@ impl Reading {
             Round::Nearest => Rounding::Nearest,
             Round::Floor => Rounding::Floor,
         };
-        ReadOptions { rounding, cancel, spill: self.spill_dir.clone(), ..ReadOptions::default() }
+        ReadOptions { rounding, cancel, spill: self.spill.of_process(), ..ReadOptions::default() }
+    }
+
+    /// Where cells are put aside that the stages of a conversion hand to each other.
+    pub(crate) fn spill(&self) -> Option<PathBuf> {
+        self.spill.of_stages()
     }
 
     /// What to do where a cell holds a gene more than once.

@@ -10,7 +10,7 @@ use celltile_ingest::plan::Plan;
 use celltile_ingest::source::SourceOptions;
 
 use crate::args::conversion::{Conversion, Effort, Existing, Inputs, place, told};
-use crate::args::{self, Cells as Numbers};
+use crate::args::{self, Cells as Numbers, SpillArgs};
 use crate::failure::Failure;
 use crate::interrupt;
 use crate::ui::{self, ProgressMode, Stages};
@@ -74,9 +74,8 @@ pub(crate) struct FinishArgs {
 struct StageArgs {
     /// The folder or URL of the dataset.
     output: PathBuf,
-    /// Folder or URL of what is put aside, the same for all stages [default: with the dataset].
-    #[arg(long, value_name = "FOLDER")]
-    spill_dir: Option<PathBuf>,
+    #[command(flatten)]
+    spill: SpillArgs,
     #[command(flatten)]
     effort: Effort,
 }
@@ -133,12 +132,12 @@ impl StageArgs {
         let stages = Stages::new(progress);
         let read = ReadOptions {
             cancel: interrupt::cooperate(),
-            spill: self.spill_dir.clone(),
+            spill: self.spill.of_process(),
             ..ReadOptions::default()
         };
         let mut options = ConvertOptions {
             memory: self.effort.memory,
-            spill: self.spill_dir.clone(),
+            spill: self.spill.of_stages(),
             read: read.clone(),
             progress: Some(told(&stages)),
             ..ConvertOptions::default()

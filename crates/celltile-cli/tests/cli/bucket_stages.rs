@@ -80,6 +80,31 @@ fn test_stages_of_many_processes_in_a_bucket_make_what_convert_makes_on_disk() {
     assert!(killed > 0);
 }
 
+/// Cells by gene, which are sorted, of an input that is shuffled: both kinds of spilling.
+#[test]
+fn test_cells_are_put_aside_in_a_bucket() {
+    let Some(place) = Place::in_a_bucket() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let genes = (0..40).map(|gene| {
+        let counts: Vec<String> = (0..3000).map(|cell| ((cell * 7 + gene * 3) % 5).to_string()).collect();
+        format!("g{gene}\t{}\n", counts.join("\t"))
+    });
+    let header: Vec<String> = (0..3000).map(|cell| format!("c{cell}")).collect();
+    let table = format!("\t{}\n{}", header.join("\t"), genes.collect::<String>());
+    let input = folder.path().join("cells.tsv");
+    std::fs::write(&input, table).unwrap();
+    let disk = Place::on_disk(folder.path());
+    let words = format!("convert {} -o OUT --cells columns --tile-size 500 --shuffle", input.display());
+    disk.run(&words).ok();
+    let mut command = place.command(&format!("{words} --memory 1MiB --spill-dir s3://bucket/aside"));
+    command.current_dir(folder.path());
+    finish(command).ok();
+    assert!(place.objects() == disk.objects());
+    let aside = place.server.as_ref().unwrap().folder().join("aside");
+    assert!(!aside.exists() || crate::support::files(&aside).is_empty());
+    assert!(!folder.path().join("s3:").exists());
+}
+
 #[test]
 fn test_tiles_are_copied_by_the_server() {
     let Some(place) = Place::in_a_bucket() else { return };
