@@ -110,12 +110,12 @@ impl Copies {
         if own_cells != cells {
             return Err(damaged(&format!("{own_cells} cells; expected {cells}")));
         }
-        if to.copy_in(&keys::tile(tile), from.as_ref(), &key)? {
-            let found = to.size(&keys::tile(tile))?;
-            if found != bytes {
-                return Err(damaged(&format!("{found} bytes; expected {bytes}")));
-            }
-        } else {
+        // Of the one that has long been there: the size of what has just been written is not asked for by name.
+        let found = from.size(&key)?;
+        if found != bytes {
+            return Err(damaged(&format!("{found} bytes; expected {bytes}")));
+        }
+        if !to.copy_in(&keys::tile(tile), from.as_ref(), &key)? {
             let content = from.read(&key)?;
             if celltile::digest::Sha256::of(&content) != *sha256 {
                 return Err(damaged("its SHA-256 is not the one in its manifest"));

@@ -19,3 +19,4 @@ mod memory;
 mod order;
 mod resume;
 mod stages;
+mod stale;
