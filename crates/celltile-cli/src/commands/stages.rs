@@ -43,6 +43,8 @@ pub(crate) struct CountArgs {
 }
 
 /// Put the cells of some inputs aside, for an order that is not theirs (a stage of a conversion that plan began)
+///
+/// What count does is done in the same pass, for inputs that are not counted yet.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ScatterArgs {
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use celltile::checksums::ChecksumFile;
 use celltile::writer::TileRecord;
-use celltile::{Dataset, OpenOptions, keys};
+use celltile::{Dataset, Manifest, OpenOptions, keys};
 
 use super::options::ConvertOptions;
 use super::work::{MadeTile, Work};
@@ -20,6 +20,8 @@ pub(super) struct Copies {
     first_tile: u64,
     /// How many of its tiles are taken over: the first ones.
     tiles: u64,
+    /// The sum of all its counts, if it says so.
+    pub(super) declared_sum: Option<u64>,
 }
 
 impl Copies {
@@ -61,7 +63,15 @@ impl Copies {
             });
             if same {
                 let checksums = ChecksumFile::open(dataset.storage().as_ref(), record, manifest.n_tiles())?;
-                found.push(Self { input, dataset, checksums, first_tile: first / tile_size, tiles });
+                let declared_sum = declared_sum(manifest);
+                found.push(Self {
+                    input,
+                    checksums,
+                    first_tile: first / tile_size,
+                    tiles,
+                    declared_sum,
+                    dataset,
+                });
             }
         }
         Ok(found)
@@ -82,13 +92,6 @@ impl Copies {
     /// The tiles of the new dataset that are taken over.
     pub(super) fn tiles(&self) -> Range<u64> {
         self.first_tile..self.first_tile.saturating_add(self.tiles)
-    }
-
-    /// The sum of all counts of the dataset, if it says so.
-    pub(super) fn declared_sum(&self) -> Option<u64> {
-        let metadata = self.dataset.manifest().metadata();
-        let sources = metadata.get("celltile")?.get("sources")?.as_array()?;
-        sources.iter().map(|source| source.get("sum")?.as_u64()).sum()
     }
 
     /// Takes over a tile of so many cells.
@@ -123,7 +126,7 @@ impl Copies {
             to.write(&keys::tile(tile), &content)?;
         }
         // A dataset that does not say its sum is added up.
-        let sum = match self.declared_sum() {
+        let sum = match self.declared_sum {
             Some(_) => 0,
             None => {
                 let read = self.dataset.rows(self.dataset.tile_cells(own)?)?;
@@ -135,6 +138,13 @@ impl Copies {
         let made = MadeTile { record, shares: vec![(self.input, cells, nnz, sum)], copied: true };
         Ok(Work::write_tile(to, tile, &made)?)
     }
+}
+
+/// The sum of all counts of a dataset, if it says so.
+fn declared_sum(manifest: &Manifest) -> Option<u64> {
+    let metadata = manifest.metadata();
+    let sources = metadata.get("celltile")?.get("sources")?.as_array()?;
+    sources.iter().map(|source| source.get("sum")?.as_u64()).sum()
 }
 
 /// For each gene of a dataset its place among those of its source.

@@ -69,7 +69,7 @@ pub(super) fn finish(
         // What the tiles that were taken over hold is the rest of what the dataset says, and what is held against the tiles by
         // whoever verifies them.
         if let (Some(all), Some(Counted { tally: t, .. }), Some(written)) =
-            (copies.declared_sum(), counted.get_mut(copies.input), written.get_mut(copies.input))
+            (copies.declared_sum, counted.get_mut(copies.input), written.get_mut(copies.input))
         {
             let copied = all.checked_sub(t.sum).ok_or_else(|| Error::Changed {
                 file: plan.inputs.get(copies.input).map(|input| input.path.clone()).unwrap_or_default(),

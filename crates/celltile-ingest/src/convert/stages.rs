@@ -179,7 +179,7 @@ pub struct Stages {
 enum State {
     Begun(Box<Plan>, Work),
     /// Nothing is left to do, but to clear away what is still there.
-    Finished(Manifest, Arc<dyn Storage>, Option<Work>),
+    Finished(Box<Manifest>, Arc<dyn Storage>, Option<Work>),
 }
 
 impl std::fmt::Debug for Stages {
@@ -274,7 +274,7 @@ impl Stages {
         let mut options = options.clone();
         let plan = Work::load_plan(storage.as_ref())?;
         let finished = match Manifest::read(storage.as_ref()) {
-            Ok(manifest) => Some(manifest),
+            Ok(manifest) => Some(Box::new(manifest)),
             Err(_) if plan.is_some() => None,
             Err(celltile::Error::NotADataset { .. }) => None,
             Err(error) => return Err(error.into()),
@@ -331,8 +331,11 @@ impl Stages {
     /// As [`convert`].
     pub fn count(&self, inputs: Range<usize>) -> Result<()> {
         let State::Begun(plan, work) = &self.state else { return Ok(()) };
-        let todo = Todo { count: true, scatter: false, keep: false };
-        self.each(plan, work, inputs, &work.counted()?, todo)
+        let counted = work.counted()?;
+        self.each(plan, work, inputs, |number, _| {
+            let count = counted.binary_search(&number).is_err();
+            Todo { count, scatter: false, keep: false }
+        })
     }
 
     /// Whether cells have to be scattered.
@@ -341,21 +344,30 @@ impl Stages {
         plan.joining.shuffle.is_some() || plan.inputs.iter().any(PlannedInput::transposed)
     }
 
-    /// Puts the cells of some inputs aside, where the order of the dataset asks for it.
+    /// Puts the cells of some inputs aside, where the order of the dataset asks for it, and does for them what
+    /// [`count`](Self::count) does, unless it is done.
     ///
     /// # Errors
     ///
     /// As [`convert`].
     pub fn scatter(&self, inputs: Range<usize>) -> Result<()> {
         let State::Begun(plan, work) = &self.state else { return Ok(()) };
-        if !self.needs_scatter() {
-            return Ok(());
-        }
-        let todo = Todo { count: false, scatter: true, keep: false };
-        self.each(plan, work, inputs, &work.scattered()?, todo)
+        let (counted, scattered) = (work.counted()?, work.scattered()?);
+        let shuffled = plan.joining.shuffle.is_some();
+        self.each(plan, work, inputs, |number, input| {
+            let aside = (shuffled || input.transposed()) && scattered.binary_search(&number).is_err();
+            Todo { count: aside && counted.binary_search(&number).is_err(), scatter: aside, keep: false }
+        })
     }
 
-    fn each(&self, plan: &Plan, work: &Work, inputs: Range<usize>, there: &[u64], todo: Todo) -> Result<()> {
+    /// One pass over each of some inputs of which anything is to be done.
+    fn each(
+        &self,
+        plan: &Plan,
+        work: &Work,
+        inputs: Range<usize>,
+        todo: impl Fn(u64, &PlannedInput) -> Todo + Sync,
+    ) -> Result<()> {
         let options = &self.options;
         let n = plan.inputs.len();
         if inputs.end > n || inputs.start > inputs.end {
@@ -367,12 +379,10 @@ impl Stages {
             let total = chosen.iter().map(|input| input.cells).sum();
             let skipped = Copies::skipped(plan, options)?;
             let (mut cache, mut room, mut done) = (Cache::new(), Room { left: 0, whole: false }, 0);
-            for number in inputs {
-                let input = plan.inputs.get(number).map_or(0, |input| input.cells);
-                let aside = plan.joining.shuffle.is_some()
-                    || plan.inputs.get(number).is_some_and(PlannedInput::transposed);
-                if there.binary_search(&(number as u64)).is_ok() || (todo.scatter && !aside) {
-                    done += input;
+            for (number, input) in inputs.zip(chosen) {
+                let todo = todo(number as u64, input);
+                if !todo.count && !todo.scatter {
+                    done += input.cells;
                     continue;
                 }
                 let first = skipped.get(number).copied().unwrap_or(0);

@@ -102,6 +102,24 @@ fn test_counts_that_changed_between_stages_are_seen() {
 }
 
 #[test]
+fn test_what_is_scattered_is_counted_in_the_same_pass() {
+    let inputs = Inputs::new([Input::random(1, 30, names("g", 9)), Input::random(2, 30, names("g", 9))]);
+    let options =
+        ConvertOptions { joining: Joining { shuffle: Some(1), ..Joining::default() }, ..tight(options()) };
+    let (whole, _) = inputs.converted(&options);
+    let storage = MemoryStorage::new();
+    begin(&inputs, &storage, &options);
+    let stages = stages(&inputs, &storage).unwrap();
+    inputs.reads.store(0, std::sync::atomic::Ordering::SeqCst);
+    stages.scatter(0..2).unwrap();
+    stages.count(0..2).unwrap();
+    stages.encode(0..6).unwrap();
+    assert_eq!(inputs.reads.load(std::sync::atomic::Ordering::SeqCst), 2);
+    stages.finish().unwrap();
+    assert!(files(&whole) == files(&storage));
+}
+
+#[test]
 fn test_a_finish_that_dies_anywhere_is_run_again() {
     use crate::resume::Dying;
     let inputs = Inputs::new([Input::random(1, 30, names("g", 9)), Input::random(2, 30, names("g", 9))]);
