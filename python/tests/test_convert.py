@@ -71,7 +71,7 @@ def test_bad_input(tmp_path: Path) -> None:
 
 def test_output_that_is_an_input(h5ad: Path, tmp_path: Path) -> None:
     celltile.convert(h5ad, tmp_path / "d", progress=False)
-    with pytest.raises(celltile.CelltileError, match="is an input"):
+    with pytest.raises(celltile.OccupiedError, match="is an input"):
         celltile.convert(tmp_path / "d", tmp_path / "x" / ".." / "d", overwrite=True, progress=False)
     celltile.open(tmp_path / "d").verify()
 
