@@ -155,7 +155,7 @@ impl PlannedInput {
             name: input.name.clone(),
             bytes: info.bytes,
             fingerprint: identity::fingerprint(&input.path, source),
-            stamp: identity::stamp(&input.path, remote),
+            stamp: identity::stamp(&input.path, source, remote),
             format: info.format.to_owned(),
             matrix: info.matrix.clone(),
             why: info.why.clone(),
@@ -317,7 +317,8 @@ impl Plan {
                 ),
             });
         }
-        if planned.written_since(identity::stamp(&planned.path, &options.inputs_remote).as_ref()) {
+        let stamp = identity::stamp(&planned.path, source.as_ref(), &options.inputs_remote);
+        if planned.written_since(stamp.as_ref()) {
             return Err(Error::Changed {
                 file: planned.path.clone(),
                 what: "it was written to after it was looked at; --overwrite begins anew".into(),

@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use celltile::digest::Hasher;
 use celltile::keys;
-use celltile::storage::{RemoteOptions, Storage, is_url, open_storage};
+use celltile::storage::{RemoteOptions, is_url, open_storage};
 
 use crate::hdf5::StringColumn;
 use crate::source::Source;
@@ -17,8 +17,8 @@ const END: u64 = 64 << 10;
 const FILES: usize = 64;
 /// Files of a folder whose sizes and times are looked at.
 const STAMPED: usize = 100_000;
-/// Objects one of which says what a folder of a bucket holds.
-const HEADS: [&str; 4] = [keys::MANIFEST, "zarr.json", ".zmetadata", ".zgroup"];
+/// Objects one of which says what a Zarr store in a bucket holds.
+const ZARR: [&str; 3] = ["zarr.json", ".zmetadata", ".zgroup"];
 
 /// A hash of what makes an input this input, without reading its cells: sizes, both ends of its files, and what its headers
 /// and gene lists say. The time of a file does not count, nor its name.
@@ -76,11 +76,14 @@ fn file(path: &Path, hasher: &mut Hasher) -> std::io::Result<()> {
 
 /// When an input was last written, as far as that can be told: it stays the same as long as nobody writes to it, and says
 /// nothing of what is in it. Unlike the [`fingerprint`] it sees a byte that changes in the middle of a file.
-pub(super) fn stamp(path: &str, remote: &RemoteOptions) -> Option<String> {
+pub(super) fn stamp(path: &str, source: &dyn Source, remote: &RemoteOptions) -> Option<String> {
     if is_url(path) && !path.starts_with("file://") {
-        return version(path, remote);
+        return version(path, source.info().format, remote);
     }
-    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    on_disk(Path::new(path.strip_prefix("file://").unwrap_or(path)))
+}
+
+fn on_disk(path: &Path) -> Option<String> {
     if path.is_file() {
         return written(path);
     }
@@ -105,16 +108,20 @@ fn written(path: &Path) -> Option<String> {
 }
 
 /// What a bucket or server calls the version of an object, or of one that says what a folder holds.
-fn version(url: &str, remote: &RemoteOptions) -> Option<String> {
+fn version(url: &str, format: &str, remote: &RemoteOptions) -> Option<String> {
     let url = url.trim_end_matches('/');
-    // With a query the object is no key below a folder.
-    let (folder, name) = url.rsplit_once('/').filter(|_| !url.contains('?'))?;
-    let of = |storage: &dyn Storage, key: &str| storage.version(key).ok().flatten();
-    let object = open_storage(folder, remote).ok().and_then(|storage| of(storage.as_ref(), name));
-    object.or_else(|| {
-        let storage = open_storage(url, remote).ok()?;
-        HEADS.iter().find_map(|key| of(storage.as_ref(), key))
-    })
+    let of = |folder: &str, keys: &[&str]| {
+        let storage = open_storage(folder, remote).ok()?;
+        keys.iter().find_map(|key| storage.version(key).ok().flatten())
+    };
+    match format {
+        "deltacells" => of(url, &[keys::MANIFEST]),
+        format if format.contains("zarr") && !url.ends_with(".zip") => of(url, &ZARR),
+        // With a query the object is no key below a folder.
+        _ => {
+            url.rsplit_once('/').filter(|_| !url.contains('?')).and_then(|(folder, name)| of(folder, &[name]))
+        }
+    }
 }
 
 /// All files of a folder and those below it, in order, but for what a conversion under way keeps.
@@ -149,7 +156,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("x/y/z");
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let stamps = |path: &Path| stamp(path.to_str().unwrap(), &RemoteOptions::default());
         let places = [folder.path(), &folder.path().join("x"), &file];
         let mut seen = std::collections::HashSet::new();
         for (content, seconds) in [("one", 1), ("two", 2), ("three", 2)] {
@@ -157,17 +163,17 @@ mod tests {
             let time = UNIX_EPOCH + std::time::Duration::from_secs(seconds);
             std::fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
             for place in places {
-                let first = stamps(place);
-                assert!(first.is_some() && first == stamps(place));
+                let first = on_disk(place);
+                assert!(first.is_some() && first == on_disk(place));
                 seen.insert((place, first));
             }
         }
         assert_eq!(seen.len(), 9);
         let other = folder.path().join("x/.work");
-        let before = stamps(folder.path());
+        let before = on_disk(folder.path());
         std::fs::create_dir(&other).unwrap();
         std::fs::write(other.join("a"), "").unwrap();
-        assert_eq!(stamps(folder.path()), before);
-        assert_eq!(stamps(&folder.path().join("nothing")), None);
+        assert_eq!(on_disk(folder.path()), before);
+        assert_eq!(on_disk(&folder.path().join("nothing")), None);
     }
 }

@@ -57,7 +57,14 @@ fn no_features(name: &str, kind: &str, options: &SourceOptions) -> Result<()> {
 }
 
 fn open_url(url: &str, path: &Path, options: &SourceOptions) -> Result<Box<dyn Source>> {
-    let dataset = format!("{}/manifest.json", url.trim_end_matches('/'));
+    let folder = url.trim_end_matches('/');
+    let dataset = format!("{folder}/manifest.json");
+    // What is called like a folder is first asked for as one: some servers fail for long where an object is asked for.
+    if !folder.rsplit('/').next().unwrap_or(folder).contains('.')
+        && remote::RemoteBytes::open(&dataset, &options.remote).is_ok()
+    {
+        return Ok(Box::new(TilesSource::open(path, options)?));
+    }
     let bytes: Arc<dyn ByteSource> = match remote::RemoteBytes::open(url, &options.remote) {
         Ok(bytes) => Arc::new(bytes),
         // A folder of a bucket is no object; a dataset has one that says what it is.
