@@ -3,7 +3,7 @@
     python bench/convert.py CELLTILE FOLDER [--files 20] [--cells 10000] [--threads 2] [--annbatch PYTHON]
 
 simulates a file in FOLDER (it is used again if it is there), gives it as many names as there are to be files, and converts them: all in order and
-shuffled, half of them shuffled, and the first as CSR, CSC and Matrix Market. Prints cells a second, peak memory of the process, bytes a cell, and ratios
+shuffled, half of them shuffled, and the first as CSR, CSC and Matrix Market. Prints cells a second, time of processors, peak memory of the process, bytes a cell, and ratios
 within the run. CSC needs anndata. `--before` names another build of celltile, whose conversion of one file is timed beside; `--annbatch` a Python with
 annbatch, which shuffles the same files: taking 20 GB of cells at a time, as it does by itself, and 1 GB. With `--scipy` Matrix Market is read by SciPy too.
 """
@@ -27,7 +27,7 @@ def run(command):
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         sys.exit(f"{command}: {status}")
-    return time.perf_counter() - start, usage.ru_maxrss / 2**20
+    return time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 2**20
 
 
 def csc_of(path, target):
@@ -62,12 +62,12 @@ class Bench:
 
     def timed(self, key, what, files, target, command):
         shutil.rmtree(target, ignore_errors=True)
-        seconds, peak = run(command)
+        seconds, busy, peak = run(command)
         cells = self.options.cells * files
         self.speeds[key] = cells / seconds
         print(
             f"{what:28} {cells:>9,} cells {seconds:7.2f} s {cells / seconds:>9,.0f} cells/s, "
-            f"peak {peak:5.2f} GiB, {bytes_in(target) / cells:>7,.0f} bytes a cell",
+            f"{busy:6.2f} s of processors, peak {peak:5.2f} GiB, {bytes_in(target) / cells:>7,.0f} bytes a cell",
             flush=True,
         )
 
@@ -99,8 +99,8 @@ class Bench:
         if self.options.scipy:
             for what, path in [("MTX", plain / "matrix.mtx"), ("MTX in gzip", packed / "matrix.mtx.gz")]:
                 code = "import sys, scipy.io; scipy.io.mmread(sys.argv[1]).T.tocsr()"
-                seconds, _ = run([sys.executable, "-c", code, path])
-                print(f"SciPy reads {what} in {seconds:.2f} s", flush=True)
+                seconds, busy, _ = run([sys.executable, "-c", code, path])
+                print(f"SciPy reads {what} in {seconds:.2f} s, {busy:.2f} s of processors", flush=True)
 
     def annbatch(self):
         shuffle = Path(__file__).with_name("annbatch_shuffle.py")
