@@ -342,6 +342,16 @@ case("csv_heading.csv", ["line 1 ", "3 fields; its first row has 2"], cells="row
 write("csv_names_only.csv", "x,a,b\n")
 case("csv_names_only.csv", {"matrix": [], "genes": ["a", "b"]}, cells="rows")
 case("csv_names_only.csv", ["no genes"], cells="columns")
+# Tables without names: what would be taken for names are counts.
+write("csv_nameless_rows.csv", "gene0,gene1,gene2\n1,0,3\n0,2,0\n1,5,0\n")
+for cells in ("rows", "columns"):
+    case("csv_nameless_rows.csv", ["line 1 ", '"1" is there more than once', "names its row"], cells=cells)
+write("csv_nameless_columns.csv", "c0,0,2,0\nc1,1,0,0\n")
+case(
+    "csv_nameless_columns.csv", ["line 1 ", '"0" is there more than once', "names the columns"], cells="rows"
+)
+write("csv_numbered.csv", ",0,1,2\n0,4,0,1\n1,0,0,2\n")
+case("csv_numbered.csv", {"matrix": [[4, 0, 1], [0, 0, 2]], "genes": ["0", "1", "2"]}, cells="rows")
 WIDE = rng.poisson(0.2, (300, 40))
 write(
     "csv_wide.csv",

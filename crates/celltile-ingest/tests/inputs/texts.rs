@@ -1,6 +1,8 @@
 //! Section D: 10x files, Matrix Market, and other tables of counts.
 
-use crate::support::rows;
+use celltile_ingest::source::{self, SourceOptions};
+
+use crate::support::{inputs, rows};
 
 #[test]
 fn d_folders_of_every_age_and_packing_give_the_same_bytes() {
@@ -75,4 +77,29 @@ fn loom_files_with_layers_and_attributes() {
 #[test]
 fn h5mu_modalities_are_chosen_or_listed() {
     rows(&["h5mu_"]);
+}
+
+/// Lists that would go with any matrix of that size.
+#[test]
+fn d_a_list_that_does_not_bear_the_name_of_its_matrix_is_told() {
+    let Some(folder) = inputs() else { return };
+    let scratch = tempfile::tempdir().unwrap();
+    for (from, to) in [
+        ("matrix.mtx", "sample.mtx"),
+        ("barcodes.tsv", "barcodes.tsv"),
+        ("features.tsv", "sample_features.tsv"),
+        ("matrix.mtx", "own/matrix.mtx"),
+        ("barcodes.tsv", "own/barcodes.tsv"),
+        ("features.tsv", "own/features.tsv"),
+    ] {
+        std::fs::create_dir_all(scratch.path().join("own")).unwrap();
+        std::fs::copy(folder.join("mtx_v3").join(from), scratch.path().join(to)).unwrap();
+    }
+    let notes = |name: &str| {
+        let source = source::open(scratch.path().join(name), &SourceOptions::default()).unwrap();
+        source.info().notes.join("; ")
+    };
+    let told = "its list of cells is barcodes.tsv, whose name does not say that it belongs to sample";
+    assert_eq!(notes("sample.mtx"), told);
+    assert_eq!(notes("own/matrix.mtx"), "");
 }

@@ -142,6 +142,13 @@ pub(in crate::source) fn beside(path: &Path, options: &SourceOptions) -> Result<
                 })
                 .collect();
             if !found.is_empty() {
+                // Names and counts of two matrices would fit each other if they have one size.
+                if prefix.is_empty() && stem != "matrix" {
+                    let name = found.first().map_or("", |name| name.as_str());
+                    notes.push(format!(
+                        "its list of {what} is {name}, whose name does not say that it belongs to {stem}"
+                    ));
+                }
                 return one_of(folder, &found, what, &matrix, &mut notes, options).map(Some);
             }
         }

@@ -1,8 +1,10 @@
+use std::collections::HashSet;
+
 use super::fields::Fields;
 use crate::error::{Error, Result};
 use crate::hdf5::StringColumn;
-use crate::matrix::ReadOptions;
-use crate::text::{Lines, TextFile};
+use crate::matrix::{ReadOptions, Rounding};
+use crate::text::{Lines, Number, TextFile, number};
 
 /// What separates fields, and the names of rows and columns.
 #[derive(Debug, Clone)]
@@ -102,6 +104,16 @@ impl Layout {
         if u32::try_from(rows.len()).is_err() || u32::try_from(columns.len()).is_err() {
             return Err(fault(number, offset, format!("{} rows and {} columns", rows.len(), columns.len())));
         }
+        for (names, what, fix) in [
+            (&rows, "the first field of every line", "the first field of a line names its row"),
+            (&columns, "every field of the first line", "the first line names the columns"),
+        ] {
+            if let Some(repeated) = counts_for_names(names) {
+                let what =
+                    format!("{what} is a number, and {repeated:?} is there more than once: {fix}; add names");
+                return Err(fault(number, offset, what));
+            }
+        }
         Ok(Self { delimiter, header_lines: number, rows, columns, notes })
     }
 
@@ -127,6 +139,17 @@ impl Layout {
             few(&self.columns)
         )
     }
+}
+
+/// A number that is there more than once, if the names are all numbers: then they are counts of a table without names, which would be
+/// lost.
+fn counts_for_names(names: &StringColumn) -> Option<String> {
+    let is_number = |name: &str| !matches!(number(name.trim().as_bytes(), Rounding::Refuse), Number::None);
+    if !names.iter().all(is_number) {
+        return None;
+    }
+    let mut seen = HashSet::new();
+    names.iter().find(|name| !seen.insert(*name)).map(str::to_owned)
 }
 
 fn names(line: &[u8], delimiter: u8) -> Result<Vec<String>, &'static str> {
