@@ -401,13 +401,22 @@ impl Dataset {
                     .collect()
             }
         };
-        let mut chunks = Vec::with_capacity(entries.len());
+        let found = entries.len();
+        let mut chunks = Vec::with_capacity(found);
         for (address, size, filter_mask, offsets) in entries {
             if let Some(index) = self.grid_index(&offsets)? {
                 // Indexes of chunks without filters leave the size out.
                 let size = if size == 0 { self.chunk_bytes() } else { size };
                 chunks.push(ChunkRef { index, address, size, filter_mask });
             }
+        }
+        // A damaged place looks like one that was left behind, but then a chunk is missing.
+        let (outside, within) = (found - chunks.len(), self.grid_shape().iter().product::<u64>());
+        if outside > 0 && (chunks.len() as u64) < within {
+            let missing = within - chunks.len() as u64;
+            return Err(self.damaged(format!(
+                "chunk index: {outside} chunks lie outside the shape, and {missing} of those inside are missing"
+            )));
         }
         chunks.sort_unstable_by_key(|chunk| chunk.index);
         if chunks.windows(2).any(|pair| matches!(pair, [a, b] if a.index == b.index)) {
@@ -421,6 +430,10 @@ impl Dataset {
     fn grid_index(&self, start: &[u64]) -> Result<Option<u64>> {
         if start.len() < self.shape().len() {
             return Err(self.damaged("chunk index: coordinates for too few axes"));
+        }
+        // The last coordinate counts within an element.
+        if start.iter().skip(self.shape().len()).any(|&within| within != 0) {
+            return Err(self.damaged("chunk index: a chunk that starts within an element"));
         }
         let mut index = 0_u64;
         for ((&start, &edge), &len) in start.iter().zip(self.grid()).zip(self.shape()) {

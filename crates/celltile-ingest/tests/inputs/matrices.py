@@ -1,5 +1,7 @@
 """Matrices and 10x files: sections A, B and part of C and D."""
 
+import struct
+
 import h5py
 import numpy as np
 from base import CASES, OUT, SMALL, TEXT, case, compress, frame, h5ad, names, raw, rng, simple, sparse, tenx
@@ -164,6 +166,18 @@ simple("a8_rows.h5ad", DENSE, kind="dense", dtype="f8", chunks=(1, 10))
 simple("a8_odd.h5ad", DENSE, kind="dense", dtype="i2", chunks=(7, 3), fletcher32=True)
 simple("a8_lzf.h5ad", CSC, kind="dense", dtype=">i4", chunks=(64, 16), compression="lzf", shuffle=True)
 simple("a8_contiguous.h5ad", CSC, kind="dense", dtype="u2")
+# A chunk of one row whose place in the index is damaged.
+simple(
+    "a8_lost.h5ad",
+    DENSE,
+    ["X", "chunk index", "outside the shape", "1 of those inside"],
+    kind="dense",
+    chunks=(1, 10),
+)
+key = [struct.pack("<IIQQQ", 10 * DENSE.dtype.itemsize, 0, row, 0, 0) for row in (11, 11 + 256)]
+whole = (OUT / "a8_lost.h5ad").read_bytes()
+assert whole.count(key[0]) == 1
+(OUT / "a8_lost.h5ad").write_bytes(whole.replace(*key))
 with h5ad("a8_unwritten.h5ad", 20, 10) as file:
     file.create_dataset("X", shape=(20, 10), chunks=(5, 5), dtype="i4", fillvalue=2)
 case("a8_unwritten.h5ad", np.full((20, 10), 2))
