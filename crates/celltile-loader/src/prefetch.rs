@@ -3,6 +3,7 @@
 
 mod decode;
 mod genes;
+mod near;
 mod picked;
 mod plan;
 mod queue;

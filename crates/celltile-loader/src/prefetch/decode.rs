@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use celltile::{ChunkReader, Stores};
 
+use super::near::Near;
 use super::picked::{Picked, Row, deliver};
 use super::plan::{Job, Plan};
 use super::{GeneMap, Setup};
@@ -144,12 +145,11 @@ impl<'s, C: Element> Decoding<'s, C> {
         let setup = self.setup;
         let transformed = setup.transform != Transform::Counts;
         // What is transformed is looked at again; all else is next read by whoever takes the batch.
-        let failed = self.run(tasks, |hand, (_, job, places)| {
-            let (tile, fetched) = (&job.tile, job.fetched.as_deref());
+        let failed = self.run(tasks, |hand, (_, job, places), fetched| {
             let Hand { reader, integers, .. } = hand;
             let counts_stores = if transformed { Stores::Cached } else { Stores::Streamed };
             reader.set_stores(Stores::Streamed, counts_stores);
-            setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
+            setup.dataset.with_chunk(reader, &job.tile, job.chunk, fetched, setup.round_counts, |open| {
                 for Place { row, genes, counts, total } in places {
                     let cell = *row..*row + 1;
                     if setup.totals || transformed {
@@ -185,15 +185,14 @@ impl<'s, C: Element> Decoding<'s, C> {
         // Which hand has the cells of a job, and from which row on.
         let found: Vec<OnceLock<(usize, usize)>> = plan.jobs.iter().map(|_| OnceLock::new()).collect();
         let tasks = plan.jobs.iter().enumerate().map(|(number, job)| (number, job, ())).collect();
-        let failed = self.run(tasks, |hand, (number, job, ())| {
+        let failed = self.run(tasks, |hand, (number, job, ()), fetched| {
             let cells = plan.sorted.get(job.cells.clone()).unwrap_or_default();
             let rows =
                 cells.iter().map(|(cell, _)| usize::try_from(cell - job.first_cell).unwrap_or(usize::MAX));
-            let (tile, fetched) = (&job.tile, job.fetched.as_deref());
             let Hand { reader, picked, raw, .. } = hand;
             let first = picked.n_cells();
             let result =
-                setup.dataset.with_chunk(reader, tile, job.chunk, fetched, setup.round_counts, |open| {
+                setup.dataset.with_chunk(reader, &job.tile, job.chunk, fetched, setup.round_counts, |open| {
                     if setup.transform == Transform::Counts {
                         return picked.add(open, rows, &genes.map);
                     }
@@ -242,11 +241,11 @@ impl<'s, C: Element> Decoding<'s, C> {
         Ok(positions(plan, &failed))
     }
 
-    /// Runs every task on some thread. Returns the numbers of the jobs that found damage, where that is passed over.
+    /// Runs every task on some thread, with the frames of its job if they were read. Returns the numbers of the jobs that found damage, where that is passed over.
     fn run<T: Send>(
         &mut self,
         tasks: Vec<Task<'_, T>>,
-        work: impl Fn(&mut Hand<C>, Task<'_, T>) -> Result<(), celltile::Error> + Sync,
+        work: impl Fn(&mut Hand<C>, Task<'_, T>, Option<&[u8]>) -> Result<(), celltile::Error> + Sync,
     ) -> Result<Vec<usize>> {
         let n_threads = self.setup.threads.min(tasks.len()).max(1);
         while self.hands.len() < n_threads {
@@ -268,18 +267,21 @@ impl<'s, C: Element> Decoding<'s, C> {
             let started = Instant::now();
             let mut bytes = 0_u64;
             let mut own: Vec<Task<'_, T>> = Vec::with_capacity(several);
+            let mut near = Near::default();
             loop {
                 own.extend(queue.lock().unwrap_or_else(PoisonError::into_inner).by_ref().take(several));
                 if own.is_empty() {
                     break;
                 }
-                for task in own.drain(..) {
+                near.read(&setup.dataset, own.iter().map(|(_, job, _)| *job));
+                for (at, task) in own.drain(..).enumerate() {
                     if give_up.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed) {
                         continue;
                     }
                     let number = task.0;
                     bytes = bytes.saturating_add(task.1.bytes);
-                    if let Err(error) = work(hand, task) {
+                    let fetched = task.1.fetched.as_deref().or_else(|| near.of(at));
+                    if let Err(error) = work(hand, task, fetched) {
                         let fatal = !setup.on_damage.skips(&error);
                         give_up.fetch_or(fatal, Ordering::Relaxed);
                         failed.lock().unwrap_or_else(PoisonError::into_inner).push((number, fatal, error));

@@ -1,5 +1,6 @@
 //! Tile chunks by number: for those who bring threads and memory of their own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -109,6 +110,19 @@ impl Dataset {
             }
         }
         answers
+    }
+
+    /// Appends some bytes of a tile, as they are, to `out`: frames that lie near each other are read best at once. Returns whether it
+    /// did; not where [`fetch_chunks`](Self::fetch_chunks) does better, or the tile is in memory already.
+    ///
+    /// # Errors
+    /// [`Error::Size`] past the end of the tile, or what the storage reports.
+    pub fn read_span(&self, tile: &TileHandle, span: Range<u64>, out: &mut Vec<u8>) -> Result<bool> {
+        if self.tiles.storage.is_remote() || tile.0.is_resident() {
+            return Ok(false);
+        }
+        self.tiles.read_span(tile.index(), span, out)?;
+        Ok(true)
     }
 
     /// An error of a tile's bytes, with its place.

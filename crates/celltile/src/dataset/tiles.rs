@@ -259,6 +259,20 @@ impl Tiles {
         use_frames(&frames).map_err(fault)
     }
 
+    /// Appends some bytes of a tile to `out`.
+    pub(super) fn read_span(&self, tile: u64, span: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        let recorded = self.recorded(tile)?;
+        if span.end > recorded.bytes || span.start > span.end {
+            let path = self.storage.locate(&keys::tile(tile));
+            return Err(Error::Size { path, found: recorded.bytes, expected: span.end });
+        }
+        let start = out.len();
+        // No more than the tile has.
+        let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+        out.resize(start.saturating_add(len), 0);
+        self.object(tile)?.read_at(span.start, out.get_mut(start..).unwrap_or_default())
+    }
+
     /// An error of a tile with its place.
     pub(super) fn fault(&self, tile: u64, source: celltile_tile::Error) -> Error {
         Error::Tile { path: self.storage.locate(&keys::tile(tile)), tile, source: Box::new(source) }
