@@ -181,7 +181,7 @@ impl Base {
         let names: Vec<&str> = plan.inputs.iter().map(|input| input.name.as_str()).collect();
         let claim = json!({"plan": digest, "inputs": names}).to_string();
         if anew {
-            self.clear()?;
+            self.release()?;
         }
         for _ in 0..2 {
             if self.storage.write_if(CLAIM, claim.as_bytes(), None)? {
@@ -201,9 +201,15 @@ impl Base {
                 )));
             }
             // That one was done but for the clearing away.
-            self.clear()?;
+            self.release()?;
         }
         Err(self.changed())
+    }
+
+    /// Gives up what an append made beside, and its claim; not the lock, which is this one's.
+    fn release(&self) -> Result<()> {
+        self.storage.remove_folder(ASIDE)?;
+        Ok(self.storage.remove(CLAIM)?)
     }
 
     /// Removes what appends that were dropped had put beside the dataset's files.
