@@ -142,3 +142,59 @@ impl Storage for Far {
         self.inner.remove(key)
     }
 }
+
+/// A storage at hand that counts what is read of open objects.
+#[derive(Debug)]
+pub(crate) struct Counted {
+    inner: MemoryStorage,
+    pub(crate) reads: Arc<AtomicU64>,
+}
+
+impl Counted {
+    /// A dataset of these cells.
+    pub(crate) fn with(cells: &Csr, tile_size: u64, chunk: u64) -> Arc<Self> {
+        let storage = Arc::new(MemoryStorage::new());
+        write(storage.clone(), cells, tile_size, chunk);
+        Arc::new(Self { inner: Arc::into_inner(storage).unwrap(), reads: Arc::default() })
+    }
+}
+
+impl Storage for Counted {
+    fn locate(&self, key: &str) -> String {
+        self.inner.locate(key)
+    }
+    fn open(&self, key: &str) -> celltile::Result<Box<dyn Object>> {
+        Ok(Box::new(CountedObject { inner: self.inner.open(key)?, reads: Arc::clone(&self.reads) }))
+    }
+    fn read(&self, key: &str) -> celltile::Result<Bytes> {
+        self.inner.read(key)
+    }
+    fn read_range(&self, key: &str, range: Range<u64>) -> celltile::Result<Bytes> {
+        self.inner.read_range(key, range)
+    }
+    fn list(&self, folder: &str) -> celltile::Result<Vec<Entry>> {
+        self.inner.list(folder)
+    }
+    fn create(&self, key: &str) -> celltile::Result<Box<dyn ObjectWriter>> {
+        self.inner.create(key)
+    }
+    fn remove(&self, key: &str) -> celltile::Result<()> {
+        self.inner.remove(key)
+    }
+}
+
+#[derive(Debug)]
+struct CountedObject {
+    inner: Box<dyn Object>,
+    reads: Arc<AtomicU64>,
+}
+
+impl Object for CountedObject {
+    fn size(&self) -> celltile::Result<u64> {
+        self.inner.size()
+    }
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> celltile::Result<()> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.inner.read_at(offset, buffer)
+    }
+}

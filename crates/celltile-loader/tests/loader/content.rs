@@ -1,13 +1,14 @@
 //! What is in batches, against the matrix that was written.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use celltile::storage::{MemoryStorage, Storage};
 use celltile::{Dataset, OpenOptions};
 use celltile_loader::{Buffer, Loader, LoaderOptions, Seat, Shuffle, Transform, Weighting};
 
-use crate::common::{Far, cells_of, dataset, epoch, matrix, options, row, write};
+use crate::common::{Counted, Far, cells_of, dataset, epoch, matrix, options, row, write};
 
 const SHUFFLES: [Shuffle; 4] = [Shuffle::Tiles, Shuffle::Chunks, Shuffle::Cells, Shuffle::None];
 
@@ -43,6 +44,25 @@ fn test_batches_hold_their_cells() {
             assert_eq!(loader.epoch(), 2);
         }
     }
+}
+
+#[test]
+fn test_frames_near_each_other_are_read_at_once() {
+    let all = matrix(5, 600);
+    let storage = Counted::with(&all, 300, 1);
+    let dataset = Dataset::open_storage(storage.clone(), &OpenOptions::default().threads(1)).unwrap();
+    let mut with = options(600);
+    with.shuffle = Shuffle::Cells;
+    with.threads = 1;
+    let mut loader = Loader::<i32>::new(Arc::new(dataset), with).unwrap();
+    for batch in epoch(&mut loader) {
+        for (&cell, found) in batch.cells().iter().zip(batch.x().unwrap().iter()) {
+            assert_eq!(found, row(&all, cell));
+        }
+    }
+    // Heads, and 32 cells at a time.
+    let reads = storage.reads.load(Ordering::Relaxed);
+    assert!(reads < 60, "{reads} reads of 600 tile chunks");
 }
 
 #[test]
